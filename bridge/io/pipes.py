@@ -1,0 +1,188 @@
+"""File descriptors as streams: `FdReader` and `FdWriter`, alike on asyncio, uvloop and trio.
+
+Rule: one owner a direction. Nothing but the `FdWriter` writes to its descriptor, and a frame once
+posted goes out whole: what is left of it lives in the writer, not in a task that can be cancelled
+(a cancelled `send` tears a frame on trio). Used for stdio and for children's pipes.
+"""
+
+import os
+import stat
+from collections import deque
+from collections.abc import Callable
+
+import anyio
+import anyio.lowlevel
+
+CHUNK = 1 << 18
+_IOV = 64
+
+
+def reopen(fd: int, flags: int) -> int:
+    """A descriptor of our own for an inherited pipe, not blocking; fd itself is left as it is.
+
+    O_NONBLOCK belongs to the open file description, which the parent may share; Linux gives a
+    pipe a second one through /proc. Elsewhere (sockets, macOS) the shared one has to do.
+    """
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISFIFO(mode):
+        try:
+            return os.open(f"/proc/self/fd/{fd}", flags | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            pass
+    copy = os.dup(fd)
+    if pollable(copy):
+        os.set_blocking(copy, False)
+    return copy
+
+
+def pollable(fd: int) -> bool:
+    """Whether readiness can be waited for: pipes and sockets, not regular files or terminals."""
+    mode = os.fstat(fd).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+class FdReader:
+    """The read end of a pipe, a socket, a terminal or a file. Owns and closes the descriptor."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._pollable = pollable(fd)
+        if self._pollable:
+            os.set_blocking(fd, False)
+
+    async def receive(self, size: int = CHUNK) -> bytes:
+        """What is there, at most `size` bytes; `b""` at the end of the stream or once closed."""
+        if not self._pollable:
+            return await anyio.to_thread.run_sync(self._read_blocking, size, abandon_on_cancel=True)
+        while self._fd >= 0:
+            try:
+                data = os.read(self._fd, size)
+            except BlockingIOError:
+                try:
+                    await anyio.wait_readable(self._fd)
+                except (anyio.ClosedResourceError, ValueError, OSError):
+                    return b""
+                continue
+            except OSError:
+                return b""
+            await anyio.lowlevel.checkpoint()
+            return data
+        return b""
+
+    def _read_blocking(self, size: int) -> bytes:
+        try:
+            return os.read(self._fd, size)
+        except OSError:
+            return b""
+
+    def close(self) -> None:
+        """Closes the descriptor; a waiting `receive` returns `b""`."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            if self._pollable:
+                anyio.notify_closing(fd)
+            os.close(fd)
+
+
+class FdWriter:
+    """The write end: `post` never waits, `run` carries on where the descriptor was full.
+
+    A reader that is gone turns the writer `broken`: what is posted then is dropped, `on_broken`
+    is called once. Owns and closes the descriptor.
+    """
+
+    def __init__(self, fd: int, *, on_broken: Callable[[], None] | None = None) -> None:
+        self._fd = fd
+        self._pollable = pollable(fd)
+        if self._pollable:
+            os.set_blocking(fd, False)
+        self._queue: deque[memoryview] = deque()
+        self._on_broken = on_broken
+        self._work = anyio.Event()
+        self._room = anyio.Event()
+        self._closing = False
+        self.broken = False
+        self.queued = 0
+        """Bytes posted and not yet taken by the descriptor."""
+
+    def post(self, *parts: bytes | bytearray | memoryview) -> None:
+        """Puts one frame (in parts) behind those before it and writes what the descriptor takes."""
+        if self.broken or self._closing:
+            return
+        idle = not self._queue
+        for part in parts:
+            if part:
+                self._queue.append(memoryview(part))
+                self.queued += len(part)
+        if idle and self._queue:
+            self._write()
+            if self._queue:
+                self._work.set()
+
+    def _write(self) -> None:
+        """Writes until the queue is empty or the descriptor is full."""
+        queue = self._queue
+        try:
+            while queue:
+                if len(queue) == 1:
+                    done = os.write(self._fd, queue[0])
+                else:
+                    done = os.writev(self._fd, [queue[i] for i in range(min(len(queue), _IOV))])
+                self.queued -= done
+                while done:
+                    head = queue[0]
+                    if done < len(head):
+                        queue[0] = head[done:]
+                        break
+                    done -= len(head)
+                    queue.popleft()
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._break()
+
+    def _break(self) -> None:
+        self.broken = True
+        self._queue.clear()
+        self.queued = 0
+        self._work.set()
+        self._room.set()
+        if self._on_broken is not None:
+            self._on_broken()
+
+    async def run(self) -> None:
+        """Writes what `post` could not, until the writer is closed and drained, or broken."""
+        while not self.broken:
+            if not self._queue:
+                if self._closing:
+                    return
+                self._room.set()
+                await self._work.wait()
+                self._work = anyio.Event()
+                continue
+            if self._pollable:
+                try:
+                    await anyio.wait_writable(self._fd)
+                except (anyio.ClosedResourceError, ValueError, OSError):
+                    self._break()
+                    return
+            self._write()
+
+    async def drained(self) -> None:
+        """Returns when nothing is queued, or the writer is broken. Needs `run` beside it."""
+        while self._queue and not self.broken:
+            self._room = anyio.Event()
+            await self._room.wait()
+
+    def close(self) -> None:
+        """Closes the descriptor and forgets what is queued; await `drained` first to keep it."""
+        self._closing = True
+        self._queue.clear()
+        self.queued = 0
+        self._work.set()
+        self._room.set()
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            if self._pollable:
+                anyio.notify_closing(fd)
+            os.close(fd)

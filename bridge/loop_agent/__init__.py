@@ -1,0 +1,1 @@
+"""The embedded ACP agent: a chat loop over a chat completions endpoint."""

@@ -1,0 +1,1 @@
+"""The model proxy: the agent's HTTP on its way to the harness, mended for strict providers."""

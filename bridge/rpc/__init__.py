@@ -1,0 +1,1 @@
+"""JSON-RPC over a pair of pipes: one reader, one writer, wire order kept."""

@@ -1,0 +1,1 @@
+"""One host session: its queue of prompts, its turns and what becomes of an agent's updates."""

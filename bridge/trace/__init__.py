@@ -1,0 +1,1 @@
+"""The recorder and the readers of what it wrote."""

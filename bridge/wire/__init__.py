@@ -1,0 +1,1 @@
+"""Sans-IO wire formats: bytes in, values out, no loop and no clock."""

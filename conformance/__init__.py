@@ -1,0 +1,1 @@
+"""The ACP conformance suite, judged by the official JSON Schemas alone."""
