@@ -1,0 +1,123 @@
+"""Server-sent events (WHATWG HTML §9.2): `Parser`, bytes in, events out; `encode`, the way back.
+
+Rule: the bytes may be cut anywhere, inside a UTF-8 character or between CR and LF, and the events
+are the same. Nothing is held but the event that is not whole yet, and that is bounded.
+Used by the embedded agent's model client, the MCP proxy and the model proxy's bookkeeping.
+"""
+
+from typing import NamedTuple
+
+LIMIT = 128 << 20
+_BOM = b"\xef\xbb\xbf"
+
+
+class SSEError(ValueError):
+    """An event larger than the parser's limit."""
+
+
+class Event(NamedTuple):
+    """One event: its type (`message` if it has none), its data, the last id seen so far.
+
+    `data` is as sent (several `data:` lines joined by LF), so that JSON is decoded from bytes.
+    `retry` is the reconnection time in milliseconds if the event set one.
+    """
+
+    name: str
+    data: bytes
+    id: str = ""
+    retry: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The data as text; bytes that are not UTF-8 become U+FFFD."""
+        return self.data.decode(errors="replace")
+
+
+class Parser:
+    """One stream's parser. What the stream ends in the middle of is no event, as the standard has
+    it; `pending` tells whether there is any.
+    """
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._limit = limit
+        self._size = 0
+        self._partial: list[bytes] = []
+        self._first = True
+        self._after_cr = False
+        self._name = b""
+        self._data: list[bytes] = []
+        self._id = ""
+        self._retry: int | None = None
+
+    @property
+    def pending(self) -> bool:
+        """Whether an event has begun that no blank line has ended."""
+        return bool(self._partial or self._data)
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that these bytes complete, in order. Raises SSEError over the limit."""
+        if self._after_cr and data:
+            self._after_cr = False
+            data = data.removeprefix(b"\n")
+        if not data:
+            return []
+        lines = data.splitlines()
+        last = data[-1]
+        self._after_cr = last == 13
+        rest = b"" if last in b"\r\n" else lines.pop()
+        if lines and self._partial:
+            self._partial.append(lines[0])
+            lines[0] = b"".join(self._partial)
+            self._partial = []
+        events: list[Event] = []
+        for line in lines:
+            if self._first:
+                self._first = False
+                line = line.removeprefix(_BOM)
+            if not line:
+                self._dispatch(events)
+            else:
+                self._field(line)
+        if rest:
+            self._partial.append(rest)
+            self._grow(len(rest))
+        return events
+
+    def _grow(self, size: int) -> None:
+        self._size += size
+        if self._size > self._limit:
+            raise SSEError(f"an event of more than {self._limit} bytes")
+
+    def _field(self, line: bytes) -> None:
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            self._data.append(value)
+            self._grow(len(value))
+        elif field == b"event":
+            self._name = value
+        elif field == b"id":
+            if b"\0" not in value:
+                self._id = value.decode(errors="replace")
+        elif field == b"retry" and value.isdigit():
+            self._retry = int(value[:18])
+
+    def _dispatch(self, events: list[Event]) -> None:
+        if self._data:
+            name = self._name.decode(errors="replace") or "message"
+            events.append(Event(name, b"\n".join(self._data), self._id, self._retry))
+            self._data = []
+        self._name, self._retry, self._size = b"", None, 0
+
+
+def encode(
+    data: str | bytes, *, name: str = "", event_id: str = "", retry: int | None = None
+) -> bytes:
+    """One event as bytes; every line of `data` gets a `data:` line of its own."""
+    if isinstance(data, str):
+        data = data.encode()
+    head = f"event: {name}\n" if name else ""
+    head += f"id: {event_id}\n" if event_id else ""
+    head += f"retry: {retry}\n" if retry is not None else ""
+    lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+    return b"%bdata: %b\n\n" % (head.encode(), b"\ndata: ".join(lines))
