@@ -50,6 +50,16 @@ class BridgeError(Exception):
         self.extra = extra or {}
 
 
+class RequestFailed(Exception):
+    """A JSON-RPC error, got from a peer or to be given to one (JSON-RPC 2.0 §5.1)."""
+
+    def __init__(self, code: int | None, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
 class UsageError(Exception):
     """The command line or a file it names is wrong: one line on stderr, exit code 2."""
 

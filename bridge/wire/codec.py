@@ -47,6 +47,11 @@ def _decode_leniently(data: bytes) -> Any:
         raise JSONError(str(error) or type(error).__name__) from None
 
 
+def mapping(value: Any) -> dict[str, Any] | None:
+    """The value if it is a JSON object, else None."""
+    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
+
+
 def convert(value: Any, kind: type[T]) -> T:
     """A decoded value as a typed one; raises JSONError that names the place (`$.config.cwd`)."""
     try:

@@ -1,0 +1,181 @@
+"""A JSON-RPC connection over a pair of pipes, for either side of ACP.
+
+Owns: the calls that are open in each direction. Rules:
+- One reader, and it delivers synchronously: a handler has seen every line before the next one is
+  parsed, so nothing can overtake anything and no order has to be restored.
+- Nothing waits for the peer to read: `call`, `notify`, `reply` and `fail` post and return.
+- End of input settles every open call, oldest first.
+
+Both the daemon (`bridge.agent`) and the embedded agent (`bridge.loop_agent`) stand on it.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import anyio
+
+from bridge.errors import RequestFailed
+from bridge.io.pipes import FdReader, FdWriter
+from bridge.wire import codec, jsonrpc
+from bridge.wire.jsonrpc import Fault, Malformed, Notification, Request, Response
+from bridge.wire.lines import LineFramer
+
+LINE_CEILING = 256 * 1024 * 1024
+
+Tap = Callable[[str, bytes], None]
+"""Sees each line as it passes: ("in" or "out", the line without its end)."""
+Settle = Callable[[Response], None]
+
+
+class ConnectionEnded(Exception):
+    """The peer's output ended before it answered; the text says why as far as it is known."""
+
+
+class Handler(Protocol):
+    """What a side of the connection does with what comes in. None of these may raise."""
+
+    def fast(self, line: bytes) -> bool:
+        """First look at a line, before it is parsed; True if nothing more is to be done."""
+        ...
+
+    def request(self, request: Request) -> None: ...
+
+    def notification(self, notification: Notification) -> None: ...
+
+    def noise(self, noise: Malformed) -> None:
+        """A line that is no message, or a response to no open call."""
+        ...
+
+    async def room(self) -> None:
+        """Awaited between reads: return when more input is welcome. Holding back here fills the
+        pipe and stops the peer; nothing is dropped."""
+        ...
+
+
+class Connection:
+    """One peer. `run` is its reader; everything else may be called at any time from the loop."""
+
+    def __init__(
+        self,
+        reader: FdReader,
+        writer: FdWriter,
+        *,
+        ceiling: int = LINE_CEILING,
+        tap: Tap | None = None,
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._framer = LineFramer(ceiling)
+        self._tap = tap
+        self._next = 0
+        self._open: dict[bytes, Settle] = {}
+        self.ended: str | None = None
+        """Why no more will come, once `end` was called."""
+
+    async def run(self, handler: Handler) -> None:
+        """Reads to the end of input; raises LineTooLong. Call `end` afterwards."""
+        fast, tap = handler.fast, self._tap
+        while data := await self._reader.receive():
+            for line in self._framer.feed(data):
+                if tap is not None:
+                    tap("in", line)
+                if not fast(line):
+                    self._deliver(line, handler)
+            await handler.room()
+        if last := self._framer.end():
+            if tap is not None:
+                tap("in", last)
+            if not fast(last):
+                self._deliver(last, handler)
+
+    def _deliver(self, line: bytes, handler: Handler) -> None:
+        if not line or line.isspace():
+            return
+        match jsonrpc.parse(line):
+            case Response() as response:
+                if not self._settle(response):
+                    handler.noise(Malformed("a response to no open request", line))
+            case Request() as request:
+                handler.request(request)
+            case Notification() as notification:
+                handler.notification(notification)
+            case Malformed() as noise:
+                if noise.id is not None:
+                    self.fail(noise.id, jsonrpc.INVALID_REQUEST, noise.reason)
+                handler.noise(noise)
+
+    def _settle(self, response: Response) -> bool:
+        settle = self._open.pop(response.id, None)
+        if settle is None:
+            # Some peers give a number back as a string or as 2.0; ours are all integers.
+            settle = self._open.pop(response.id.strip(b'"').removesuffix(b".0"), None)
+        if settle is None:
+            return False
+        settle(response)
+        return True
+
+    def call(self, method: str, params: Any, settle: Settle) -> int:
+        """Sends a request; `settle` is called once, by the reader, in wire order. Gives its id."""
+        self._next += 1
+        ident = self._next
+        key = b"%d" % ident
+        if self.ended is not None:
+            settle(Response(key, codec.Raw(b"null"), Fault(None, self.ended), b""))
+            return ident
+        self._open[key] = settle
+        self._post(jsonrpc.request(ident, method, params))
+        return ident
+
+    async def request(self, method: str, params: Any) -> Any:
+        """Sends a request and waits for its result, decoded.
+
+        Raises RequestFailed (the peer's error) or ConnectionEnded. Cancelled while it waits, it
+        sends `$/cancel_request` and forgets the call.
+        """
+        answered = anyio.Event()
+        answer: list[Response] = []
+
+        def settle(response: Response) -> None:
+            answer.append(response)
+            answered.set()
+
+        ident = self.call(method, params, settle)
+        try:
+            await answered.wait()
+        except anyio.get_cancelled_exc_class():
+            if self._open.pop(b"%d" % ident, None) is not None:
+                self.notify("$/cancel_request", {"requestId": ident})
+            raise
+        return self.result_of(answer[0])
+
+    def result_of(self, response: Response) -> Any:
+        """The decoded result; raises RequestFailed or ConnectionEnded."""
+        if response.error is None:
+            return codec.decode(response.result)
+        if self.ended is not None and not response.line:
+            raise ConnectionEnded(self.ended)
+        raise RequestFailed(response.error.code, response.error.message, response.error.data)
+
+    def notify(self, method: str, params: Any) -> None:
+        self._post(jsonrpc.notification(method, params))
+
+    def reply(self, ident: bytes, result: Any) -> None:
+        """Answers the peer's request `ident` (its JSON text, as `Request.id` has it)."""
+        self._post(jsonrpc.result(ident, result))
+
+    def fail(self, ident: bytes, code: int, message: str, data: Any = None) -> None:
+        self._post(jsonrpc.failure(ident, code, message, data))
+
+    def _post(self, line: bytes) -> None:
+        if self._tap is not None:
+            self._tap("out", line[:-1])
+        self._writer.post(line)
+
+    def end(self, reason: str) -> None:
+        """Settles every open call as failed for `reason`, oldest first, and later ones at once."""
+        if self.ended is not None:
+            return
+        self.ended = reason
+        while self._open:
+            key = next(iter(self._open))
+            self._open.pop(key)(Response(key, codec.Raw(b"null"), Fault(None, reason), b""))

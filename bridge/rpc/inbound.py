@@ -1,0 +1,79 @@
+"""The requests a peer has open with us, each answered exactly once by a task of its own.
+
+Owns: the scopes by which `$/cancel_request` reaches them. Rule: whatever a handler does, the peer
+gets one answer: its result, its RequestFailed, -32800 where the peer took the request back, or
+-32603. Used by `bridge.agent.services` and by the embedded agent.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from bridge.errors import RequestFailed
+from bridge.rpc.connection import Connection
+from bridge.wire import codec, jsonrpc
+from bridge.wire.jsonrpc import Notification, Request
+
+Answer = Callable[[str, Any], Awaitable[Any]]
+"""Takes method and decoded params, gives the result or raises RequestFailed."""
+
+CANCEL = "$/cancel_request"
+
+
+class Inbound:
+    """Runs an `Answer` for each request. The group must outlive the connection's reader."""
+
+    def __init__(self, connection: Connection, group: TaskGroup) -> None:
+        self._connection = connection
+        self._group = group
+        self._scopes: dict[bytes, anyio.CancelScope] = {}
+
+    def __len__(self) -> int:
+        return len(self._scopes)
+
+    def start(self, request: Request, answer: Answer) -> None:
+        """Answers `request` in a task. A second one with an open id is refused (JSON-RPC 2.0 §4)."""
+        if request.id in self._scopes:
+            self._connection.fail(
+                request.id, jsonrpc.INVALID_REQUEST, f"request id {request.id.decode()} is open"
+            )
+            return
+        scope = self._scopes[request.id] = anyio.CancelScope()
+        self._group.start_soon(self._run, request, answer, scope, name=request.method)
+
+    async def _run(self, request: Request, answer: Answer, scope: anyio.CancelScope) -> None:
+        reply: Callable[[], None] | None = None
+        connection, ident = self._connection, request.id
+        try:
+            with scope:
+                try:
+                    result = await answer(request.method, codec.decode(request.params))
+                except RequestFailed as error:
+                    code = jsonrpc.INTERNAL_ERROR if error.code is None else error.code
+                    message, data = error.message, error.data
+                    reply = lambda: connection.fail(ident, code, message, data)  # noqa: E731
+                except Exception as error:  # noqa: BLE001 - the peer must get an answer
+                    words = f"{type(error).__name__}: {error}"
+                    reply = lambda: connection.fail(ident, jsonrpc.INTERNAL_ERROR, words)  # noqa: E731
+                else:
+                    reply = lambda: connection.reply(ident, result)  # noqa: E731
+        finally:
+            del self._scopes[ident]
+            if reply is None:
+                connection.fail(ident, jsonrpc.REQUEST_CANCELLED, "request cancelled")
+            else:
+                reply()
+
+    def cancel(self, notification: Notification) -> None:
+        """Acts on a `$/cancel_request`; an id that is not open is ignored (ACP, cancellation)."""
+        params = codec.mapping(codec.decode(notification.params)) or {}
+        scope = self._scopes.get(codec.encode(params.get("requestId")))
+        if scope is not None:
+            scope.cancel()
+
+    def cancel_all(self) -> None:
+        """Takes back every open request; each is answered -32800."""
+        for scope in list(self._scopes.values()):
+            scope.cancel()
