@@ -1,0 +1,56 @@
+# `make help` lists the targets. Everything is installed into .venv and .peers, from locks.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(PYTHON) tests/peers/install.py
+PYRIGHT := .peers/pyright/node_modules/.bin/pyright
+PYTEST := $(BIN)/python -m pytest
+PEERS := uv node verifiers-0.4 verifiers-0.2 wheelhouse
+
+.DEFAULT_GOAL := help
+.PHONY: help setup peers test check format e2e demo bench conformance lock clean
+
+help: ## this list
+	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
+		printf '  make %-12s %s\n' "$$name" "$$text"; done
+
+setup: ## .venv with the project, editable, and its tools
+	@$(INSTALL) venv
+
+peers: setup
+	@$(INSTALL) $(PEERS)
+
+test: peers ## every test but those of the heavier node agents
+	$(PYTEST) -m "not e2e" $(ARGS)
+
+check: setup ## style, types, layers, exported schemas, the house's rules
+	@$(INSTALL) pyright
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(PYRIGHT)
+	$(BIN)/lint-imports
+	$(PYTEST) tests/test_house.py
+
+format: setup ## formats and mends what ruff can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+e2e: peers ## real node agents: claude and pi, then codex and copilot
+	@$(INSTALL) node-more
+	$(PYTEST) tests/e2e -m "e2e or peers" $(ARGS)
+
+demo: setup ## the whole main job on loopback: no key, no node
+	$(BIN)/acp-mcp-bridge demo $(ARGS)
+
+bench: setup ## the daemon against the reference daemon: ratios and bars
+	@$(INSTALL) bench
+	$(BIN)/python -m tests.bench $(ARGS)
+
+conformance: setup ## the conformance suite on our own agent, client and daemon
+	$(BIN)/python -m conformance $(ARGS)
+
+lock: setup ## resolves every lock anew
+	@$(INSTALL) lock
+
+clean: ## removes what was installed and cached
+	rm -rf .venv .peers .bench .pytest_cache .ruff_cache .import_linter_cache .hypothesis
