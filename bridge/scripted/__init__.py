@@ -1,0 +1,1 @@
+"""A scripted model server on loopback: what demos and tests run their agents against."""
