@@ -28,7 +28,7 @@ def turns(body: dict[str, Any]) -> list[Turn]:
         role, content = message.get("role"), message.get("content")
         if role == "assistant":
             found.append(Turn("assistant", "".join(texts(content))))
-        elif isinstance(content, str):
+        elif role == "user" and isinstance(content, str):
             found.append(Turn("user", content))
         elif role == "user":
             for block in objects(content):

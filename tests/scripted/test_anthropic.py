@@ -31,13 +31,8 @@ def test_texts_and_tool_results_are_read_in_order() -> None:
             ],
         },
     ]
-    found = [turn for turn in anthropic.turns({"messages": messages}) if turn.text != "no"]
-    assert found == [
-        Turn("user", "a"),
-        Turn("assistant", "b"),
-        Turn("tool", "t"),
-        Turn("user", "c"),
-    ]
+    said = [(turn.role, turn.text) for turn in anthropic.turns({"messages": messages})]
+    assert said == [("user", "a"), ("assistant", "b"), ("tool", "t"), ("user", "c")]
 
 
 def test_tools_are_those_with_a_name() -> None:
