@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import anyio
 
 _POLL = 0.005, 0.1
-_CHORES_EVERY = 30.0
+_CHORES_EVERY = 5.0
 
 
 @dataclass(frozen=True, slots=True)

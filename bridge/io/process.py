@@ -10,58 +10,52 @@ Used for agents, their terminals and stdio MCP servers. Not anyio.open_process: 
 differ between loops.
 """
 
-import errno
-import fcntl
 import os
-import shutil
 import signal
-import subprocess
-import threading
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 
 import anyio
 import anyio.to_thread
 
-from bridge.errors import BridgeError
-from bridge.io import descendants
-from bridge.io.descendants import MARK, Family, Lineage, Proc
+from bridge.io.descendants import Lineage
 from bridge.io.exits import ExitStatus, exit_of
+from bridge.io.family import MARK, Family
+from bridge.io.launch import Launched, launch
 from bridge.io.pipes import FdReader, FdWriter
+from bridge.io.proctable import Proc, processes, signal_groups
 from bridge.log import log
 
 __all__ = ["ExitStatus", "Family", "Process", "spawn"]
 
 STDERR_KEPT = 64 * 1024
-_PIPE_SIZE = 256 * 1024
-_LEAVING = 0.5, 0.5, 2.0
+_LEAVING = 0.5, 0.5
 _AFTERMATH = 0.2
 
 
 class Process:
     """A running child. Made by `spawn`; all of it may be used from any task of the loop."""
 
-    def __init__(
-        self,
-        child: "subprocess.Popen[bytes]",
-        family: Family,
-        lineage: Lineage,
-        stdin: FdWriter | None,
-        stdout: FdReader,
-    ) -> None:
-        self.pid = child.pid
-        self.stdin = stdin
+    def __init__(self, launched: Launched, family: Family, lineage: Lineage) -> None:
+        self.pid = launched.child.pid
+        self.stdin = None if launched.stdin is None else FdWriter(launched.stdin)
         """Who posts to it runs its `run` in a task beside."""
-        self.stdout = stdout
+        self.stdout = FdReader(launched.stdout)
         """Readable to its end after the exit too, until the context is left."""
         self.status: ExitStatus | None = None
         """How it ended; None while it runs."""
-        self._child = child
+        self._child = launched.child
         self._family = family
         self._lineage = lineage
         self._tail = bytearray()
         self._exited = anyio.Event()
         self._stderr_ended = anyio.Event()
+        if launched.stderr is None:
+            self._stderr_ended.set()
+        # What attends to the process is not cancelled with the caller: a stop under way could
+        # else neither see the exit nor keep stderr flowing.
+        self._attending = anyio.CancelScope(shield=True)
+        self._draining = anyio.CancelScope(shield=True)
         self._stopping = False
         self._stopped = anyio.Event()
         self._wake = anyio.Event()
@@ -114,6 +108,7 @@ class Process:
                     try:
                         await self._end()
                     finally:
+                        self._bury()
                         self._stopped.set()
                 tasks.cancel_scope.cancel()
 
@@ -141,10 +136,13 @@ class Process:
                 pids = ", ".join(str(proc.pid) for proc in left)
                 log.warning("processes that cannot be killed: %s (started by %s)", pids, self.pid)
             await self._exits(lambda: began + self._kill)
+
+    def _bury(self) -> None:
+        """The last of the child: what its group may still hold, its exit status, its entry."""
         self.signal_group(signal.SIGKILL)
         self._child.poll()
         self._family.discard(self._lineage)
-        self._family.reap_orphans()
+        self._family.chores()
 
     async def _exits(self, deadline: Callable[[], float]) -> bool:
         """Waits for the child's exit until a deadline that may move nearer meanwhile."""
@@ -172,7 +170,7 @@ class Process:
                 return []
             fresh = [proc for proc in members if proc.key not in signalled]
             if fresh or sig == signal.SIGKILL:
-                descendants.signal_groups(fresh or members, sig)
+                signal_groups(fresh or members, sig)
                 signalled.update(proc.key for proc in members)
             if (left := deadline() - anyio.current_time()) <= 0:
                 return members
@@ -180,27 +178,47 @@ class Process:
             pause = min(pause * 2, 0.05)
 
     async def _members(self) -> list[Proc]:
-        """The living of the family. Scans in a thread: there may be thousands of processes."""
-        table = await anyio.to_thread.run_sync(
-            descendants.processes, limiter=anyio.CapacityLimiter(1)
-        )
-        members = self._family.members(self._lineage, table)
-        self._family.reap(members)
-        return [proc for proc in members if not proc.dead]
+        """The living of the family. In a thread: there may be thousands of processes to look at."""
 
-    async def _watch(self) -> None:
-        self.status = await exit_of(self._child, self._family.reap_orphans)
-        self._exited.set()
-        self._wake.set()
+        def scan() -> list[Proc]:
+            members = self._family.members(self._lineage, processes())
+            self._family.reap(members)
+            return [proc for proc in members if not proc.dead]
 
-    async def _drain(self, stderr: FdReader, on_stderr: Callable[[bytes], None] | None) -> None:
-        while chunk := await stderr.receive():
-            self._tail += chunk
-            if len(self._tail) > 4 * STDERR_KEPT:
-                del self._tail[:-STDERR_KEPT]
-            if on_stderr is not None:
-                on_stderr(chunk)
-        self._stderr_ended.set()
+        return await anyio.to_thread.run_sync(scan, limiter=anyio.CapacityLimiter(1))
+
+    async def attend(self) -> None:
+        """Notes the exit when it comes. Run by `spawn`, like the two below."""
+        with self._attending:
+            self.status = await exit_of(self._child, self._family.chores)
+            self._exited.set()
+            self._wake.set()
+
+    async def drain(self, stderr: FdReader, on_stderr: Callable[[bytes], None] | None) -> None:
+        """Reads stderr to its end."""
+        try:
+            with self._draining:
+                while chunk := await stderr.receive():
+                    self._tail += chunk
+                    if len(self._tail) > 4 * STDERR_KEPT:
+                        del self._tail[:-STDERR_KEPT]
+                    if on_stderr is not None:
+                        on_stderr(chunk)
+        finally:
+            stderr.close()
+            self._stderr_ended.set()
+
+    async def release(self) -> None:
+        """Stops the process if nobody has, and closes everything."""
+        eof, term = _LEAVING
+        await self.stop(eof=eof, term=term)
+        with anyio.CancelScope(shield=True):
+            await self.drained_stderr(_AFTERMATH)
+        self._attending.cancel()
+        self._draining.cancel()
+        if self.stdin is not None:
+            self.stdin.close()
+        self.stdout.close()
 
 
 @asynccontextmanager
@@ -220,147 +238,22 @@ async def spawn(
     `stdin` the child reads from /dev/null. Raises BridgeError `spawn_failed`.
     """
     mark = family.mark(env.get(MARK))
-    child, ends = _popen(argv, {**env, MARK: mark}, cwd, stdin, merge_stderr)
-    stderr = None if ends[2] is None else FdReader(ends[2])
-    process = Process(
-        child,
-        family,
-        family.add(child.pid, mark),
-        None if ends[0] is None else FdWriter(ends[0]),
-        FdReader(ends[1]),
-    )
-    # Not cancelled with the caller: without them a stop under way would neither see the exit nor
-    # keep stderr flowing.
-    helpers = [anyio.CancelScope(shield=True), anyio.CancelScope(shield=True)]
+    launched = launch(argv, {**env, MARK: mark}, cwd, stdin=stdin, merge_stderr=merge_stderr)
+    process = Process(launched, family, family.add(launched.child.pid, mark))
     failure: BaseException | None = None
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_within, helpers[0], process._watch)  # pyright: ignore[reportPrivateUsage]
-        if stderr is None:
-            process._stderr_ended.set()  # pyright: ignore[reportPrivateUsage]
-        else:
-            drain = process._drain  # pyright: ignore[reportPrivateUsage]
-            tasks.start_soon(_within, helpers[1], drain, stderr, on_stderr)
+        tasks.start_soon(process.attend)
+        if launched.stderr is not None:
+            tasks.start_soon(process.drain, FdReader(launched.stderr), on_stderr)
         try:
             yield process
         except BaseException as error:  # noqa: BLE001
             # Raised again outside the group, which would wrap it.
             failure = error
         finally:
-            eof, term, kill = _LEAVING
-            await process.stop(eof=eof, term=term, kill=kill)
-            with anyio.CancelScope(shield=True):
-                await process.drained_stderr(_AFTERMATH)
-            for scope in helpers:
-                scope.cancel()
-            if process.stdin is not None:
-                process.stdin.close()
-            process.stdout.close()
-            if stderr is not None:
-                stderr.close()
+            await process.release()
     if failure is not None:
         try:
             raise failure
         finally:
             del failure
-
-
-async def _within(scope: anyio.CancelScope, call: Callable[..., object], *args: object) -> None:
-    with scope:
-        await call(*args)  # pyright: ignore[reportGeneralTypeIssues]
-
-
-def _popen(
-    argv: Sequence[str],
-    env: dict[str, str],
-    cwd: str | None,
-    stdin: bool,
-    merge_stderr: bool,
-) -> "tuple[subprocess.Popen[bytes], tuple[int | None, int, int | None]]":
-    """The child, and our ends of its stdin, stdout and stderr."""
-    if not argv or not argv[0]:
-        raise _spawn_failed("the agent's command is empty: give it as a list, program first")
-    _mind_children()
-    opened: list[int] = []
-
-    def pipe() -> tuple[int, int]:
-        both = os.pipe()
-        opened.extend(both)
-        return both
-
-    ours: list[int] = []
-    try:
-        child_in, our_in = pipe() if stdin else (subprocess.DEVNULL, None)
-        our_out, child_out = pipe()
-        our_err, child_err = (None, subprocess.STDOUT) if merge_stderr else pipe()
-        with suppress(OSError, AttributeError):
-            fcntl.fcntl(our_out, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
-        # No preexec_fn: it would rule out vfork.
-        child = subprocess.Popen(
-            list(argv),
-            stdin=child_in,
-            stdout=child_out,
-            stderr=child_err,
-            env=env,
-            cwd=cwd,
-            start_new_session=True,
-        )
-        ours = [fd for fd in (our_in, our_out, our_err) if fd is not None]
-    except (OSError, ValueError, TypeError) as error:
-        raise _spawn_failed(_why(error, argv[0], env, cwd)) from None
-    else:
-        return child, (our_in, our_out, our_err)
-    finally:
-        for fd in opened:
-            if fd not in ours:
-                os.close(fd)
-
-
-def _mind_children() -> None:
-    """A host that ignores SIGCHLD hands that on, and the kernel then drops exit statuses."""
-    if (
-        signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
-        and threading.current_thread() is threading.main_thread()
-    ):
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-
-
-def _spawn_failed(message: str) -> BridgeError:
-    return BridgeError(message, code="spawn_failed", origin="agent")
-
-
-def _why(error: Exception, command: str, env: Mapping[str, str], cwd: str | None) -> str:
-    """What kept `command` from starting, and what to do about it."""
-    at = f"cannot start {command!r}: "
-    if not isinstance(error, OSError):
-        return f"{at}{error}; its arguments and environment must be text without NUL characters"
-    if cwd is not None and not os.path.isdir(cwd):
-        return f"{at}the working directory {cwd!r} does not exist; create it or give another cwd"
-    if cwd is not None and not os.access(cwd, os.X_OK):
-        return f"{at}the working directory {cwd!r} may not be entered; check its permissions"
-    path = os.path.join(cwd or "", command) if "/" in command else None
-    if path is None and error.errno in (errno.ENOENT, errno.EACCES, errno.ENOTDIR):
-        path = shutil.which(command, path=env.get("PATH"))
-        if path is None:
-            return (
-                f"{at}no such command on PATH ({env.get('PATH', 'not set')}); "
-                "install it, or give its full path"
-            )
-    match error.errno:
-        case errno.ENOENT if path is not None and os.path.exists(path):
-            return f"{at}the interpreter named in its first line (#!) does not exist; install it"
-        case errno.ENOENT:
-            return f"{at}there is no such file; check the path"
-        case errno.EACCES if path is not None and os.path.isdir(path):
-            return f"{at}it is a directory; name the program in it"
-        case errno.EACCES:
-            return f"{at}it is not executable; chmod +x it, or start it by its interpreter"
-        case errno.ENOEXEC:
-            return f"{at}it is no program for this machine, or a script without a #! line"
-        case errno.E2BIG:
-            return f"{at}its arguments and environment are too large together; pass less"
-        case errno.EMFILE | errno.ENFILE:
-            return f"{at}no file descriptor is free; raise the limit (ulimit -n)"
-        case errno.EAGAIN | errno.ENOMEM:
-            return f"{at}the system has no room for another process ({error.strerror})"
-        case _:
-            return f"{at}{error.strerror or error}"

@@ -1,0 +1,139 @@
+"""The process table: who runs, whose child, in which session; and signals by group.
+
+Owns: the reading of /proc (of ps, where there is none) and the sending of a signal to the group
+of a process that is certain to be the one meant. Called by `bridge.io.descendants` and the rest of
+process handling. The guardian runs this right after start-up: only os is imported at the top.
+"""
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+PROC = "/proc"
+
+
+class Proc:
+    """One process as the table had it. `start` is in clock ticks since boot; 0 if not known."""
+
+    __slots__ = ("dead", "pgid", "pid", "ppid", "sid", "start")
+
+    def __init__(self, pid: int, ppid: int, pgid: int, sid: int, start: int, dead: bool) -> None:
+        self.pid = pid
+        self.ppid = ppid
+        self.pgid = pgid
+        self.sid = sid
+        self.start = start
+        self.dead = dead
+        """A zombie: it has exited and waits for its parent to notice."""
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return (self.pid, self.start)
+
+
+def _read(path: str, *, strict: bool = False) -> bytes:
+    """All of a file of /proc; `b""` if it is gone or not ours to read (OSError if `strict`)."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        if strict:
+            raise
+        return b""
+    try:
+        data = os.read(fd, 1 << 16)
+        if len(data) < 4096:
+            return data
+        while more := os.read(fd, 1 << 16):
+            data += more
+    except OSError:
+        return b""
+    else:
+        return data
+    finally:
+        os.close(fd)
+
+
+def look_up(pid: int) -> Proc | None:
+    """The process with this number now, or None."""
+    data = _read(f"{PROC}/{pid}/stat")
+    # The command name, in parentheses, may hold anything, also ") ".
+    fields = data[data.rfind(b")") + 2 :].split()
+    if len(fields) < 20:
+        return None
+    ppid, pgid, sid, start = int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19])
+    # A first thread that has ended shows as a zombie while the others run on.
+    dead = fields[0] in (b"Z", b"X") and int(fields[17]) <= 1
+    return Proc(pid, ppid, pgid, sid, start, dead)
+
+
+def processes() -> list[Proc]:
+    """Every process of the machine that can be seen. Blocks for about 10 µs a process."""
+    try:
+        names = os.listdir(PROC)
+    except OSError:
+        return _processes_of_ps()
+    found = [proc for name in names if name.isdigit() and (proc := look_up(int(name)))]
+    return found or _processes_of_ps()
+
+
+def _processes_of_ps() -> list[Proc]:
+    """The table by way of ps, where there is no /proc (macOS): no sessions, no start times."""
+    import subprocess
+
+    try:
+        table = subprocess.run(
+            ["ps", "-A", "-o", "pid=,ppid=,pgid=,stat="],
+            capture_output=True,
+            timeout=5,
+            check=False,
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return []
+    found: list[Proc] = []
+    for line in table.splitlines():
+        fields = line.split()
+        if len(fields) == 4 and all(field.isdigit() for field in fields[:3]):
+            pid, ppid, pgid = (int(field) for field in fields[:3])
+            # The group stands in for the session: true of all that did not make one of their own.
+            found.append(Proc(pid, ppid, pgid, pgid, 0, fields[3].startswith(b"Z")))
+    return found
+
+
+def marked(pid: int, mark: bytes) -> bool:
+    """Whether the process was started with `mark` in its environment."""
+    return mark in _read(f"{PROC}/{pid}/environ")
+
+
+def signal_groups(procs: "Iterable[Proc]", sig: int, spared: "Collection[int]" = ()) -> None:
+    """Signals the process group of each of `procs` that still is the process it was.
+
+    A group lies within one session, so all of it is kin of its member; signalling it whole leaves
+    a fork in progress no way out, as signalling its members one by one would.
+    """
+    done = {0, 1, os.getpgrp(), *spared}
+    for proc in procs:
+        if proc.dead or proc.pgid in done:
+            continue
+        now = look_up(proc.pid) if proc.start else proc
+        if now is None or now.start != proc.start or now.pgid in done:
+            continue
+        done.add(now.pgid)
+        try:
+            os.killpg(now.pgid, sig)
+        except (ProcessLookupError, PermissionError):
+            continue
+
+
+def children() -> list[Proc]:
+    """Our own children, adopted ones and zombies among them."""
+    pids: list[bytes] = []
+    try:
+        for thread in os.listdir(f"{PROC}/self/task"):
+            pids += _read(f"{PROC}/self/task/{thread}/children", strict=True).split()
+    except OSError:
+        # Kernels can be built without that file.
+        us = os.getpid()
+        return [proc for proc in processes() if proc.ppid == us]
+    return [proc for pid in pids if (proc := look_up(int(pid)))]
