@@ -1,0 +1,127 @@
+"""JSON-RPC between caller, proxy and server: what is looked into, and what keeps its bytes.
+
+Rule: of a message that is relayed only the top level is taken apart; its members stay `Raw`.
+Used all over `bridge.mcp`; telling the kinds of message apart is `bridge.wire.jsonrpc`'s.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bridge.wire import codec, jsonrpc
+from bridge.wire.codec import Raw
+
+Members = dict[str, Raw]
+
+_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_batch = msgspec.json.Decoder(list[Raw]).decode
+
+
+class Answer(NamedTuple):
+    """A server's answer: its `result`, or its `error` object; the other is None."""
+
+    result: Raw | None
+    error: Raw | None = None
+
+    @property
+    def code(self) -> int | None:
+        """The error's code."""
+        if self.error is None:
+            return None
+        code = codec.decode(self.error)["code"]
+        return code if isinstance(code, int) else None
+
+
+def members(raw: Raw | bytes) -> Members | None:
+    """A JSON object's members, their bytes as they came; None for anything else."""
+    try:
+        return _members(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        fields = codec.mapping(codec.decode(raw))
+    except codec.JSONError:
+        return None
+    if fields is None:
+        return None
+    return {key: Raw(codec.encode(value)) for key, value in fields.items()}
+
+
+def split(body: bytes) -> list[bytes]:
+    """The messages of a body: one, or those of a batch (JSON-RPC 2.0 §6)."""
+    if body.lstrip()[:1] != b"[":
+        return [body]
+    try:
+        return [bytes(item) for item in _batch(body)]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return [body]
+
+
+def request(ident: int | str, method: str, params: Mapping[str, Any] | None) -> bytes:
+    """A request's bytes, without the line end."""
+    message: dict[str, Any] = {"jsonrpc": "2.0", "id": ident, "method": method}
+    if params is not None:
+        message["params"] = params
+    return _line(message)
+
+
+def notification(method: str, params: Any = None) -> bytes:
+    """A notification's bytes, without the line end."""
+    message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        message["params"] = params
+    return _line(message)
+
+
+def response(ident: bytes, answer: Answer) -> bytes:
+    """An answer's bytes, without the line end, under the asker's id."""
+    if answer.error is not None:
+        return _line({"jsonrpc": "2.0", "id": Raw(ident), "error": answer.error})
+    return _line({"jsonrpc": "2.0", "id": Raw(ident), "result": answer.result})
+
+
+def error(code: int, message: str, data: Any = None) -> Answer:
+    """A refusal of our own."""
+    fields: dict[str, Any] = {"code": code, "message": message}
+    if data is not None:
+        fields["data"] = data
+    return Answer(None, Raw(codec.encode(fields)))
+
+
+def result(value: Any) -> Answer:
+    """An answer of our own."""
+    return Answer(Raw(codec.encode(value)))
+
+
+def answer(response: jsonrpc.Response) -> Answer | None:
+    """What a server answered; None where there is neither a result nor an error in it."""
+    fault = response.error
+    if fault is None:
+        return Answer(response.result)
+    sent = (members(response.line) or {}).get("error")
+    if sent is None:
+        return None
+    if fault.code is None or "message" not in (members(sent) or {}):
+        # Bent into shape, so that the caller's client can read it.
+        code = jsonrpc.INTERNAL_ERROR if fault.code is None else fault.code
+        return error(code, fault.message, fault.data)
+    return Answer(None, sent)
+
+
+def with_member(raw: Raw, name: str, value: bytes) -> Raw:
+    """The object with one more member at its front, if it has none of that name."""
+    known = members(raw)
+    if known is None or name in known:
+        return raw
+    text = bytes(raw).strip()
+    comma = b"," if known else b""
+    return Raw(b'{"%b":%b%b%b' % (name.encode(), value, comma, text[1:].lstrip()))
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    """The message as one line, whatever white space stands between the tokens of its raw parts."""
+    data = codec.encode(message)
+    if b"\n" in data or b"\r" in data:
+        data = data.replace(b"\n", b" ").replace(b"\r", b" ")
+    return data
