@@ -2,7 +2,8 @@
 
 Stdlib only; start it as `python -I -S scripted_agent.py [OPTION...]` (`tests.peers.agent` builds
 that command). With SCRIPTED_LOG=FILE in its environment it appends one JSON object a line: what it
-read (`in`, the message; `raw` if it is not JSON), and what befell it (`event`: start, eof, signal).
+read (`in`, the message, and whether it had unescaped Unicode line ends, `separators`; `raw` if it
+is not JSON), and what befell it (`event`: start, eof, signal).
 
 Each line of a prompt's text is one directive; unknown ones are said. Then the turn ends.
 
@@ -13,7 +14,7 @@ Each line of a prompt's text is one directive; unknown ones are said. Then the t
     flood N SIZE            N chunks of SIZE characters; size N: one chunk of N times x
     raw TEXT, bytes HEX     a line, or bytes, as they stand ($ID: the prompt's id)
     batch                   what follows, the response too, goes out in one write
-    pieces N                what follows goes out N bytes at a time
+    pieces N [SECONDS]      what follows goes out N bytes at a time, with a pause after each
     stop REASON, result JSON, error JSON    what the response says; answer TEXT: it, as it stands
     late TEXT               a chunk after the response
     permission JSON [JSON]  session/request_permission (options, tool call); says the outcome
@@ -179,7 +180,8 @@ def receive(data: bytes) -> None:
     except ValueError:
         log(raw=data.decode("utf-8", "replace"))
         return
-    log(**{"in": message})
+    separators = any(end.encode() in data for end in "\u2028\u2029\x85")
+    log(**{"in": message}, separators=separators)
     if "method" not in message:
         STATE.answers[message.get("id")] = message
     elif "id" in message:

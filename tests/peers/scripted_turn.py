@@ -28,6 +28,7 @@ class State:
         self.sessions: dict[str, Session] = {}
         self.turns: list[Turn] = []
         self.next_id = self.pieces = 0
+        self.pause = 0.0
         self.terminal: str | None = None
 
 
@@ -72,6 +73,8 @@ def write(data: bytes, to: int = 1, size: int | None = None) -> None:
         view = memoryview(data)[start : start + size]
         while view:
             view = view[os.write(to, view) :]
+        if STATE.pause and to == 1:
+            time.sleep(STATE.pause)
 
 
 def line(message: dict) -> bytes:
@@ -224,6 +227,11 @@ def do_batch(turn: Turn, rest: str) -> None:
     turn.held = []
 
 
+def do_pieces(turn: Turn, rest: str) -> None:
+    size, _, pause = rest.partition(" ")
+    STATE.pieces, STATE.pause = int(size), float(pause or 0)
+
+
 def do_hang(turn: Turn, rest: str):
     turn.on_cancel = "ignore"
     yield lambda: False
@@ -299,7 +307,7 @@ def run_turn(turn: Turn):
     if turn.answer is not None:
         response = turn.answer.replace("$ID", json.dumps(turn.id)).encode() + b"\n"
     write(b"".join([*(turn.held or ()), response]))
-    STATE.pieces, turn.held = 0, None
+    STATE.pieces, STATE.pause, turn.held = 0, 0.0, None
     for late in turn.late:
         say(turn, late)
 

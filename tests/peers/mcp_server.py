@@ -1,0 +1,78 @@
+"""A real MCP server for tests, on the mcp package: tools, and a log of every message it got.
+
+    python -m tests.peers.mcp_server --log FILE [--name NAME]
+
+It listens on a free loopback port, prints `{"url": ...}` and runs until it is ended. The log has
+one JSON object a line: `method`, `params`, `headers`; for a call that was cancelled, `cancelled`.
+"""
+
+import argparse
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import anyio
+import uvicorn
+from mcp.server import MCPServer
+from mcp_types import ToolAnnotations
+
+
+def build(name: str, log: Path) -> MCPServer:
+    """The server: tools echo, wait, fail and note (read-only)."""
+    server = MCPServer(name, log_level="ERROR")
+
+    def note(record: dict[str, Any]) -> None:
+        with log.open("a") as file:
+            file.write(json.dumps(record, default=str) + "\n")
+
+    async def observe(context: Any, call_next: Any) -> Any:
+        headers = dict(context.request.headers) if context.request is not None else {}
+        params = dict(context.params or {})
+        note({"method": context.method, "params": params, "headers": headers})
+        try:
+            return await call_next(context)
+        except anyio.get_cancelled_exc_class():
+            note({"cancelled": context.method, "params": params})
+            raise
+
+    server.middleware.append(observe)
+
+    @server.tool()
+    async def echo(message: str) -> str:
+        """Says the message again."""
+        return f"echo: {message}"
+
+    @server.tool()
+    async def wait(seconds: float) -> str:
+        """Waits, then says so."""
+        await anyio.sleep(seconds)
+        return "waited"
+
+    @server.tool()
+    async def fail(why: str) -> str:
+        """Fails with the reason given."""
+        raise ValueError(why)
+
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    async def note_of_the_day() -> str:
+        """Reads the note of the day."""
+        return "buy bread"
+
+    return server
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--log", type=Path, required=True)
+    parser.add_argument("--name", default="tiny")
+    arguments = parser.parse_args()
+    app = build(arguments.name, arguments.log).streamable_http_app()
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    print(json.dumps({"url": url}), flush=True)
+    await uvicorn.Server(uvicorn.Config(app, log_level="error")).serve([listener])
+
+
+if __name__ == "__main__":
+    anyio.run(main)
