@@ -1,0 +1,162 @@
+"""HTTP/1.1 message bodies, sans-IO: where does a body end, and what is in it?
+
+Rule: a decoder takes bytes as they come and gives back which of them were the body's (`raw`, with
+their framing: what a relay passes on), what they hold, and the bytes behind the body's end. Chunked
+framing is llhttp's business; a length is counted. One decoder a message; both directions.
+"""
+
+import re
+from typing import NamedTuple, Protocol
+
+from bridge.wire.http_head import Framing, Headers
+
+_PRIMER = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+_END = re.compile(rb"\r\n\r\n")
+_TRAILER_LIMIT = 1000
+
+
+class BadBody(ValueError):
+    """Framing that is broken, or a body that was cut off."""
+
+
+class Piece(NamedTuple):
+    """What one call of `feed` found: the body's bytes as framed and as meant, and what follows."""
+
+    raw: bytes
+    data: bytes
+    rest: bytes
+
+
+class Body(Protocol):
+    """A body's decoder. `done` once the body has ended; `trailers` are those of a chunked one."""
+
+    done: bool
+    trailers: Headers
+
+    def feed(self, data: bytes) -> Piece:
+        """Takes the next bytes of the stream. Raises BadBody."""
+        ...
+
+    def eof(self) -> None:
+        """The stream has ended. Raises BadBody unless the body may end there."""
+        ...
+
+
+def body(framing: Framing, length: int = 0) -> Body:
+    """The decoder for a head's framing."""
+    match framing:
+        case "none":
+            return _Counted(0)
+        case "length":
+            return _Counted(length)
+        case "chunked":
+            return _Chunked()
+        case "close":
+            return _ToTheEnd()
+
+
+def chunk(data: bytes) -> bytes:
+    """One chunk of a chunked body; of no data no chunk, since an empty one would end the body."""
+    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+
+
+def last_chunk(trailers: Headers) -> bytes:
+    """The end of a chunked body."""
+    return b"0\r\n%b\r\n" % b"".join([b"%b: %b\r\n" % pair for pair in trailers])
+
+
+class _Counted:
+    def __init__(self, length: int) -> None:
+        self._left = length
+        self.done = length == 0
+        self.trailers: Headers = []
+
+    def feed(self, data: bytes) -> Piece:
+        rest = b""
+        if len(data) > self._left:
+            data, rest = data[: self._left], data[self._left :]
+        self._left -= len(data)
+        self.done = not self._left
+        return Piece(data, data, rest)
+
+    def eof(self) -> None:
+        if self._left:
+            raise BadBody(f"the body was cut off, {self._left} bytes before its end")
+
+
+class _ToTheEnd:
+    def __init__(self) -> None:
+        self.done = False
+        self.trailers: Headers = []
+
+    def feed(self, data: bytes) -> Piece:
+        return Piece(data, data, b"")
+
+    def eof(self) -> None:
+        self.done = True
+
+
+class _Chunked:
+    """llhttp, fed so that it never sees a byte behind the body.
+
+    It does not tell where a message ended. But a chunked body ends only where CR LF CR LF stands,
+    so the bytes are fed up to there, one such place after the other.
+    """
+
+    def __init__(self) -> None:
+        # httptools takes 12 ms to import, and most bodies have a length.
+        from httptools import HttpParserError, HttpResponseParser
+
+        self.done = False
+        self.trailers: Headers = []
+        self._parts: list[bytes] = []
+        self._tail = b""
+        self._error = HttpParserError
+        self._parser = HttpResponseParser(self)
+        self._parser.feed_data(_PRIMER)
+        self.trailers.clear()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.trailers.append((name, value))
+        if len(self.trailers) > _TRAILER_LIMIT:
+            raise BadBody("too many trailers")
+
+    def on_body(self, data: bytes) -> None:
+        self._parts.append(data)
+
+    def on_message_complete(self) -> None:
+        self.done = True
+
+    def feed(self, data: bytes) -> Piece:
+        if self.done:
+            return Piece(b"", b"", data)
+        start = 0
+        for end in self._ends(data):
+            self._parse(data[start:end] if start or end < len(data) else data)
+            start = end
+            if self.done:
+                break
+        else:
+            if start < len(data):
+                self._parse(data[start:] if start else data)
+                start = len(data)
+        self._tail = (self._tail + data[-3:])[-3:]
+        found = b"".join(self._parts) if len(self._parts) != 1 else self._parts[0]
+        self._parts = []
+        return Piece(data[:start] if start < len(data) else data, found, data[start:])
+
+    def _ends(self, data: bytes) -> list[int]:
+        """Behind each CR LF CR LF in the data, those begun in earlier data included."""
+        known = len(self._tail)
+        seam = (self._tail + data[:3]) if known else b""
+        ends = [match.end() - known for match in _END.finditer(seam) if match.end() > known]
+        return ends + [match.end() for match in _END.finditer(data)]
+
+    def _parse(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except self._error as error:
+            raise BadBody(f"broken chunked framing: {error}") from None
+
+    def eof(self) -> None:
+        raise BadBody("the body was cut off before its last chunk")

@@ -1,0 +1,213 @@
+"""HTTP/1.1 heads, sans-IO: bytes up to the empty line in, a checked value out, and back to bytes.
+
+Owns: the grammar (RFC 9112, strict where leniency lets requests be smuggled) and the decision how
+a message's body is framed. Rule: header names and values are kept as sent, in order, repeated ones
+too; what does not fit the grammar is a BadHead that says what is wrong and where.
+Why not llhttp for heads: it lets bytes through that must be refused, and cannot tell where in the
+bytes it was fed a message ended (docs/decisions/0004-http-by-hand-and-llhttp.md).
+"""
+
+import re
+from typing import Literal, NamedTuple
+
+Headers = list[tuple[bytes, bytes]]
+Framing = Literal["none", "length", "chunked", "close"]
+
+HEAD_LIMIT = 256 << 10
+"""Bytes of a head; longer ones are refused (431)."""
+
+_TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_TEXT = rb"[\t\x20-\x7e\x80-\xff]"
+_REQUEST = re.compile(rb"(%b) ([\x21-\x7e\x80-\xff]+) HTTP/1\.([01])\r\n" % _TOKEN)
+_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: (%b*))?\r\n" % _TEXT)
+_FIELD = re.compile(rb"(%b):(%b*)\r\n" % (_TOKEN, _TEXT))
+_CONTROL = re.compile(rb"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_BARE_LF = re.compile(rb"(?<!\r)\n")
+_BARE_CR = re.compile(rb"\r[^\n]")
+_FOLD = re.compile(rb"\r\n[ \t]")
+_FRAMING = frozenset((b"content-length", b"transfer-encoding", b"connection", b"host"))
+
+HOP_BY_HOP = frozenset(
+    (
+        *(b"connection", b"keep-alive", b"proxy-connection", b"proxy-authenticate"),
+        *(b"proxy-authorization", b"te", b"trailer", b"transfer-encoding", b"upgrade"),
+    )
+)
+"""The fields of one connection only (RFC 9110 §7.6.1), lower case."""
+
+
+class BadHead(ValueError):
+    """A head that must not be acted on. `status` is what a server answers it with."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Request(NamedTuple):
+    """A request's head. `target` is as sent; `length` is that of a body framed by length."""
+
+    method: str
+    target: bytes
+    version: int
+    headers: Headers
+    framing: Framing
+    length: int
+    keep_alive: bool
+
+
+class Response(NamedTuple):
+    """A response's head. `reason` may be empty. Framing `close`: the body ends with the stream."""
+
+    status: int
+    reason: bytes
+    version: int
+    headers: Headers
+    framing: Framing
+    length: int
+    keep_alive: bool
+
+
+def find(headers: Headers, name: bytes) -> bytes | None:
+    """The first value of a field; `name` in lower case."""
+    for field, value in headers:
+        if field.lower() == name:
+            return value
+    return None
+
+
+def tokens(headers: Headers, name: bytes) -> list[bytes]:
+    """All members of a list-valued field, in lower case; `name` in lower case."""
+    values = [value for field, value in headers if field.lower() == name]
+    return [item.strip().lower() for value in values for item in value.split(b",") if item.strip()]
+
+
+def check_part(data: bytes) -> None:
+    """Raises BadHead for what no head may hold, before it is whole: a peer that sends bare LFs,
+    or that does not speak HTTP at all, would otherwise be waited for.
+    """
+    if _CONTROL.search(data):
+        raise BadHead("a control byte in the head")
+    if _BARE_LF.search(data):
+        raise BadHead("a line that ends in LF without CR")
+    if _BARE_CR.search(data):
+        raise BadHead("a CR without LF")
+    _check_size(data)
+
+
+def _check_size(data: bytes) -> None:
+    if len(data) > HEAD_LIMIT:
+        raise BadHead(f"a head of more than {HEAD_LIMIT} bytes", 431)
+
+
+def parse_request(head: bytes) -> Request:
+    """The head of a request; `head` ends with its empty line. Raises BadHead."""
+    _check_size(head)
+    line = _REQUEST.match(head)
+    if line is None:
+        raise _explain(head, "request line")
+    headers = _fields(head, line.end())
+    version = int(line[3])
+    lengths, codings, options, hosts = _framing_fields(headers)
+    if len(hosts) != 1 and (version or hosts):
+        raise BadHead("no Host header" if not hosts else "more than one Host header")
+    framing, length = _framing(lengths, codings, version)
+    if framing == "close":
+        framing = "none"
+    keep = version == 1 and b"close" not in _members(options)
+    return Request(line[1].decode(), line[2], version, headers, framing, length, keep)
+
+
+def parse_response(head: bytes, method: str) -> Response:
+    """The head of the response to a request of that method. Raises BadHead."""
+    _check_size(head)
+    line = _STATUS.match(head)
+    if line is None:
+        raise _explain(head, "status line")
+    headers = _fields(head, line.end())
+    version, status = int(line[1]), int(line[2])
+    lengths, codings, options, _ = _framing_fields(headers)
+    framing, length = _framing(lengths, codings, version)
+    if method == "HEAD" or status < 200 or status in (204, 304):
+        framing = "none"
+    keep = version == 1 and framing != "close" and b"close" not in _members(options)
+    return Response(status, line[3] or b"", version, headers, framing, length, keep)
+
+
+def _fields(head: bytes, start: int) -> Headers:
+    headers: Headers = []
+    end, match = len(head) - 2, _FIELD.match
+    while start < end:
+        field = match(head, start)
+        if field is None:
+            raise _explain(head, f"header line {len(headers) + 1}")
+        headers.append((field[1], field[2].strip(b" \t")))
+        start = field.end()
+    return headers
+
+
+def _explain(head: bytes, where: str) -> BadHead:
+    """What keeps these bytes from being a head: the common faults by name."""
+    if _CONTROL.search(head):
+        return BadHead("a control byte in the head")
+    if _BARE_LF.search(head):
+        return BadHead("a line that ends in LF without CR")
+    if _BARE_CR.search(head):
+        return BadHead("a CR without LF")
+    if _FOLD.search(head):
+        return BadHead("a folded header line")
+    return BadHead(f"malformed {where}")
+
+
+def _framing_fields(headers: Headers) -> tuple[list[bytes], list[bytes], list[bytes], list[bytes]]:
+    lengths: list[bytes] = []
+    codings: list[bytes] = []
+    options: list[bytes] = []
+    hosts: list[bytes] = []
+    for name, value in headers:
+        lower = name.lower()
+        if lower not in _FRAMING:
+            continue
+        if lower == b"content-length":
+            lengths.append(value)
+        elif lower == b"connection":
+            options.append(value)
+        elif lower == b"host":
+            hosts.append(value)
+        else:
+            codings.append(value)
+    return lengths, codings, options, hosts
+
+
+def _framing(lengths: list[bytes], codings: list[bytes], version: int) -> tuple[Framing, int]:
+    if codings:
+        if lengths:
+            raise BadHead("both Content-Length and Transfer-Encoding")
+        if version == 0:
+            raise BadHead("Transfer-Encoding in HTTP/1.0")
+        if len(codings) > 1 or codings[0].lower() != b"chunked":
+            raise BadHead("a Transfer-Encoding other than chunked", 501)
+        return "chunked", 0
+    if not lengths:
+        return "close", 0
+    if len(lengths) > 1:
+        raise BadHead("more than one Content-Length")
+    if not lengths[0].isdigit() or len(lengths[0]) > 18:
+        raise BadHead("a Content-Length that is not a number")
+    return "length", int(lengths[0])
+
+
+def _members(values: list[bytes]) -> list[bytes]:
+    return [item.strip().lower() for value in values for item in value.split(b",")]
+
+
+def request_bytes(method: str, target: bytes, headers: Headers) -> bytes:
+    """The head of a request, as bytes."""
+    lines = b"".join([b"%b: %b\r\n" % pair for pair in headers])
+    return b"%b %b HTTP/1.1\r\n%b\r\n" % (method.encode(), target, lines)
+
+
+def response_bytes(status: int, reason: bytes, headers: Headers) -> bytes:
+    """The head of a response, as bytes."""
+    lines = b"".join([b"%b: %b\r\n" % pair for pair in headers])
+    return b"HTTP/1.1 %d %b\r\n%b\r\n" % (status, reason, lines)
