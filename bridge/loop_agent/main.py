@@ -1,0 +1,93 @@
+"""The embedded agent as a process: ACP on stdio until the client is gone.
+
+Owns: fds 0 and 1, the task groups, the order of the end. Rules: nothing but ACP is ever on stdout
+(fd 1 is duplicated away, what else prints goes to stderr); at the end of input, on SIGTERM, SIGINT
+or SIGHUP turns are cancelled and answered, tools and connections ended, each within a bound.
+Called by `bridge.cli.agent`.
+"""
+
+import os
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskStatus
+
+from bridge.io.pipes import FdReader, FdWriter, reopen
+from bridge.log import log
+from bridge.loop_agent.agent import Agent
+from bridge.loop_agent.front import Front
+from bridge.loop_agent.limits import Limits
+from bridge.loop_agent.model import Model, Settings
+from bridge.loop_agent.sessions import Sessions, Setup
+from bridge.loop_agent.store import Store
+from bridge.rpc.connection import Connection
+from bridge.wire.lines import LineTooLong
+
+_FLUSH = 1.0
+_FAREWELL = 4.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says."""
+
+    sessions: Path
+    setup: Setup = field(default_factory=Setup)
+    limits: Limits = field(default_factory=Limits)
+
+
+def claim_stdio() -> tuple[int, int]:
+    """Descriptors of our own for stdin and stdout; 0 and 1 are the null device and stderr now."""
+    stdin, stdout = reopen(0, os.O_RDONLY), reopen(1, os.O_WRONLY)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    os.close(null)
+    return stdin, stdout
+
+
+async def serve(options: Options) -> int:
+    """Runs the agent; gives the exit code: 0 at the end of input, 128 + n after signal n."""
+    store = Store(options.sessions)
+    stdin, stdout = claim_stdio()
+    reading = anyio.CancelScope()
+    reader = FdReader(stdin)
+    writer = FdWriter(stdout, on_broken=reading.cancel)
+    connection = Connection(reader, writer)
+    front = Front(connection, writer)
+    model = Model(Settings.from_environment())
+    received: list[int] = []
+    async with anyio.create_task_group() as connections, anyio.create_task_group() as work:
+        connections.start_soon(writer.run)
+        await connections.start(_signals, reading, received)
+        sessions = Sessions(store, options.setup, connections)
+        agent = Agent(connection, work, front, sessions, store, model, options.limits)
+        try:
+            with reading:
+                await connection.run(agent)
+        except LineTooLong as error:
+            log.error("%s", error)
+        connection.end("the client is gone")
+        with anyio.move_on_after(_FAREWELL):
+            await sessions.close_all()
+        work.cancel_scope.cancel()
+        await model.close()
+        with anyio.move_on_after(_FLUSH):
+            await writer.drained()
+        connections.cancel_scope.cancel()
+    return 128 + received[0] if received else 0
+
+
+async def _signals(
+    reading: anyio.CancelScope, received: list[int], *, task_status: TaskStatus[None]
+) -> None:
+    """Turns the first signal into the end of input; a second one ends the process at once."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        task_status.started()
+        async for number in signals:
+            if received:
+                os._exit(128 + received[0])
+            received.append(number)
+            reading.cancel()

@@ -1,0 +1,1 @@
+"""The embedded agent's own tools: bash, edit, search."""
