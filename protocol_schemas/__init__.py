@@ -1,1 +1,1 @@
-"""What we act on of each protocol, as msgspec structs, with their JSON Schemas exported beside them."""
+"""What we act on of each protocol: msgspec structs, their JSON Schemas exported beside them."""

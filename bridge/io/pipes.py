@@ -49,6 +49,8 @@ class FdReader:
         self._pollable = pollable(fd)
         if self._pollable:
             os.set_blocking(fd, False)
+        self.waiting = False
+        """Whether a `receive` is under way and has found nothing to read."""
 
     async def receive(self, size: int = CHUNK) -> bytes:
         """What is there, at most `size` bytes; `b""` at the end of the stream or once closed."""
@@ -58,10 +60,13 @@ class FdReader:
             try:
                 data = os.read(self._fd, size)
             except BlockingIOError:
+                self.waiting = True
                 try:
                     await anyio.wait_readable(self._fd)
                 except (anyio.ClosedResourceError, ValueError, OSError):
                     return b""
+                finally:
+                    self.waiting = False
                 continue
             except OSError:
                 return b""
@@ -97,7 +102,7 @@ class FdWriter:
         if self._pollable:
             os.set_blocking(fd, False)
         self._queue: deque[memoryview] = deque()
-        self._on_broken = on_broken
+        self.on_broken = on_broken
         self._work = anyio.Event()
         self._room = anyio.Event()
         self._closing = False
@@ -147,8 +152,8 @@ class FdWriter:
         self.queued = 0
         self._work.set()
         self._room.set()
-        if self._on_broken is not None:
-            self._on_broken()
+        if self.on_broken is not None:
+            self.on_broken()
 
     async def run(self) -> None:
         """Writes what `post` could not, until the writer is closed and drained, or broken."""

@@ -1,0 +1,143 @@
+"""A running agent: its process and its connection, from start to the last of its descendants.
+
+Owns: telling why an agent is gone, exactly once, before any of its open calls is failed. Rules:
+an agent that closes stdout while it lives is killed and reported as `protocol`; one that exits is
+reported by code or signal, with the tail of its stderr, which has reached the daemon's own stderr
+by then. Agents run in the daemon's task group; sessions share one where they were forked.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import anyio
+from anyio.abc import TaskStatus
+
+from bridge.agent.client import AgentClient
+from bridge.errors import BridgeError
+from bridge.io.process import Family, Process, spawn
+from bridge.rpc.connection import Connection, Tap
+from bridge.rpc.inbound import Inbound
+from bridge.wire.lines import LineTooLong
+
+_EXIT_GRACE = 1.0
+"""Seconds between the end of stdout and the exit, and the other way round."""
+_STDERR_GRACE = 0.5
+_ANSWERS_CEILING = 64 * 1024 * 1024
+"""Bytes of ours an agent may leave unread in its stdin while it asks for more."""
+
+
+class Agent:
+    """One agent process. `run` is its task; all else may be called from any other."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str,
+        name: str,
+        family: Family,
+        on_stderr: Callable[[bytes], None],
+        on_exit: Callable[["Agent"], None],
+        room: Callable[[], Awaitable[None]],
+        tap: Tap | None = None,
+    ) -> None:
+        self.argv = list(argv)
+        self.cwd = cwd
+        self.name = name
+        self.client: AgentClient
+        self.process: Process
+        self.death: BridgeError | None = None
+        """Why it is gone; set before its open calls fail, and at the latest when `gone` is."""
+        self.gone = anyio.Event()
+        self.stopping = False
+        self._env = env
+        self._family = family
+        self._on_stderr = on_stderr
+        self._on_exit = on_exit
+        self._room = room
+        self._tap = tap
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Starts the process, reports started, and returns when it and its family are gone.
+
+        Raises BridgeError(spawn_failed) before it has started, nothing after.
+        """
+        try:
+            async with spawn(
+                self.argv,
+                env=self._env,
+                cwd=self.cwd,
+                on_stderr=self._on_stderr,
+                family=self._family,
+            ) as self.process:
+                assert self.process.stdin is not None
+                connection = Connection(self.process.stdout, self.process.stdin, tap=self._tap)
+                async with anyio.create_task_group() as tasks:
+                    inbound = Inbound(connection, tasks)
+                    self.client = AgentClient(
+                        connection, inbound, name=self.name, room=self._held_back
+                    )
+                    tasks.start_soon(self.process.stdin.run)
+                    tasks.start_soon(self._watch_exit)
+                    task_status.started()
+                    await self._read(connection)
+                    tasks.cancel_scope.cancel()
+        finally:
+            self.gone.set()
+
+    async def _read(self, connection: Connection) -> None:
+        too_long: LineTooLong | None = None
+        try:
+            await connection.run(self.client)
+        except LineTooLong as error:
+            too_long = error
+        with anyio.CancelScope(shield=True):
+            if too_long is None:
+                with anyio.move_on_after(_EXIT_GRACE):
+                    await self.process.wait()
+            lived = self.process.status is None
+            if lived and not self.stopping:
+                await self.process.stop(eof=0, term=0.5)
+            await self.process.drained_stderr(_STDERR_GRACE)
+            self.death = self._cause(lived, too_long)
+            self._on_exit(self)
+            connection.end(self.death.message)
+
+    def _cause(self, lived: bool, too_long: LineTooLong | None) -> BridgeError:
+        status = self.process.status
+        extra: dict[str, object] = {"stderr": self.process.stderr_tail()}
+        if status is not None and not lived:
+            extra |= {"exit_code": status.code, "signal": status.signal}
+        if too_long is not None:
+            words = f"the agent wrote {too_long}, and was stopped"
+            return BridgeError(words, code="protocol", origin="agent", extra=extra)
+        if lived and not self.stopping:
+            words = "the agent closed its stdout while it was running, and was stopped"
+            return BridgeError(words, code="protocol", origin="agent", extra=extra)
+        words = f"the agent ended ({status or 'killed'})"
+        return BridgeError(words, code="agent_exited", origin="agent", extra=extra)
+
+    async def _watch_exit(self) -> None:
+        """A grandchild may hold stdout open after the agent's exit: what is there is read, however
+        long the host holds us back, then reading ends."""
+        await self.process.wait()
+        await anyio.sleep(_EXIT_GRACE)
+        while not self.process.stdout.waiting:  # noqa: ASYNC110 - the reader has no event for it
+            await anyio.sleep(_EXIT_GRACE / 10)
+        self.process.stdout.close()
+
+    async def _held_back(self) -> None:
+        stdin = self.process.stdin
+        if stdin is not None and stdin.queued > _ANSWERS_CEILING:
+            # It asks without reading the answers; waiting here bounds what is kept for it.
+            await stdin.drained()
+        await self._room()
+
+    async def stop(
+        self, *, eof: float, term: float, kill: float = 2.0, hasten: anyio.Event | None = None
+    ) -> None:
+        """Ends the process by the ladder (see Process.stop) and waits until all of it is gone."""
+        self.stopping = True
+        await self.process.stop(eof=eof, term=term, kill=kill, hasten=hasten)
+        with anyio.CancelScope(shield=True):
+            await self.gone.wait()

@@ -1,0 +1,112 @@
+"""The composition root: what a daemon consists of, and in which order it ends.
+
+Owns: how each way to end (shutdown, end of input, host gone, signal) becomes an exit code.
+Nested context is ownership: leaving the task group is leaving nothing behind. Called by the
+commands `stream` and `once`.
+"""
+
+import os
+import signal
+
+import anyio
+from anyio.abc import TaskStatus
+
+from bridge import log
+from bridge.config import Settings, backend
+from bridge.host.server import HostServer
+from bridge.io import stdio
+from bridge.io.guardian import Guardian
+from bridge.io.pipes import FdWriter
+from bridge.session.daemon import Daemon
+from bridge.session.operations import Operations
+
+_DRAIN = 1.0
+"""Seconds that the host has at the end to take what is left for it."""
+
+
+class Ending:
+    """Why the daemon ends: the first cause counts."""
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+        self.signalled = False
+        self.event = anyio.Event()
+
+    def set(self, code: int, *, signalled: bool = False) -> None:
+        if self.code is None:
+            self.code = code
+            self.signalled = signalled
+            self.event.set()
+
+
+def run_stream(settings: Settings, guardian: Guardian | None) -> int:
+    """Serves the host on stdio; gives the exit code."""
+    return anyio.run(_stream, settings, guardian, **backend(settings.loop))
+
+
+async def _stream(settings: Settings, guardian: Guardian | None) -> int:
+    ending = Ending()
+    reader, writer = stdio.claim()
+    stderr = stdio.Stderr()
+    log.configure(settings.log_level, stderr.write)
+    writer.on_broken = lambda: ending.set(0)
+    async with anyio.create_task_group() as group:
+        group.start_soon(writer.run)
+        group.start_soon(stderr.writer.run)
+        host = HostServer(reader, writer)
+        daemon = Daemon(
+            group,
+            host,
+            family=guardian.family if guardian else None,
+            environment=os.environ,
+            write_stderr=stderr.write,
+        )
+        await group.start(_watch_signals, ending, daemon)
+        operations = Operations(daemon, group, defaults=settings.defaults)
+        await _serve(host, operations, ending)
+        if ending.signalled:
+            await daemon.stop()
+        else:
+            await daemon.shutdown()
+        await _drain(writer, stderr.writer)
+        group.cancel_scope.cancel()
+    reader.close()
+    return ending.code or 0
+
+
+async def _serve(host: HostServer, operations: Operations, ending: Ending) -> None:
+    async def read() -> None:
+        await host.run(operations.take)
+        ending.set(0)
+
+    async def finish() -> None:
+        await operations.finished.wait()
+        ending.set(0)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read)
+        tasks.start_soon(finish)
+        await ending.event.wait()
+        tasks.cancel_scope.cancel()
+
+
+async def _watch_signals(ending: Ending, daemon: Daemon, *, task_status: TaskStatus[None]) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        task_status.started()
+        async for number in signals:
+            if number == signal.SIGHUP:
+                ending.set(0)
+            elif not ending.signalled and not daemon.ending:
+                ending.set(128 + number, signalled=True)
+            elif not ending.signalled:
+                # The end was under way already, at leisure.
+                ending.code, ending.signalled = 128 + number, True
+                await daemon.hurry(eof=0.7, term=0.5)
+            else:
+                await daemon.hurry(eof=0, term=0)
+
+
+async def _drain(*writers: FdWriter) -> None:
+    with anyio.move_on_after(_DRAIN):
+        for writer in writers:
+            await writer.drained()

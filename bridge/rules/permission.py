@@ -1,0 +1,34 @@
+"""Which option answers a `session/request_permission`: chosen by `kind`, never by id or place.
+
+Pure; called by `bridge.session.permissions`. Agents name their options as they like and some list
+allow_always first (gemini, qwen), so neither position nor name says anything.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from protocol_schemas.acp import PermissionOption
+
+Decision = Literal["allow", "deny", "cancel"]
+
+_KINDS: dict[Decision, tuple[str, ...]] = {
+    "allow": ("allow_once", "allow_always"),
+    "deny": ("reject_once", "reject_always"),
+    "cancel": (),
+}
+
+
+def choose(options: Sequence[PermissionOption], decision: Decision) -> str | None:
+    """The optionId of the narrowest offered option that carries out `decision`, or None."""
+    for kind in _KINDS[decision]:
+        for option in options:
+            if option.kind == kind:
+                return option.option_id
+    return None
+
+
+def outcome(option_id: str | None) -> dict[str, Any]:
+    """The result of `session/request_permission`; None is the outcome `cancelled`."""
+    if option_id is None:
+        return {"outcome": {"outcome": "cancelled"}}
+    return {"outcome": {"outcome": "selected", "optionId": option_id}}

@@ -1,0 +1,114 @@
+"""Waiting on a turn until it has ended: its deadlines, its cancel, its late text.
+
+Owns: the clock of a turn. Rule: however the turn goes, `attend` returns only when it has ended,
+and it does end: an agent that does not answer a cancel within the grace is killed.
+Called by `bridge.session.session` right after the prompt was sent.
+"""
+
+from typing import TYPE_CHECKING
+
+import anyio
+import msgspec
+
+from bridge.errors import BridgeError
+from bridge.session.turn import Turn
+from protocol_schemas.host import Config
+
+if TYPE_CHECKING:
+    from bridge.session.session import Session
+
+CLOSE_GRACE = 5.0
+LATE_TEXT = 1.0
+"""Seconds that text is waited for after a response that came without any (HOST §2)."""
+_QUIET = 0.05
+"""Once late text has begun, this many seconds without more of it end the turn."""
+
+
+class Limits(msgspec.Struct):
+    """A turn's deadlines in seconds; None is none."""
+
+    turn: float | None
+    idle: float | None
+    grace: float
+
+    @classmethod
+    def of(cls, config: Config, session: Config) -> "Limits":
+        """Those of the prompt, else those of its session."""
+        return cls(
+            config.turn_timeout if config.turn_timeout is not None else session.turn_timeout,
+            config.idle_timeout if config.idle_timeout is not None else session.idle_timeout,
+            grace_of(config, session),
+        )
+
+
+def grace_of(config: Config, session: Config) -> float:
+    """`close_grace` in seconds."""
+    for given in (config.close_grace, session.close_grace):
+        if given is not None:
+            return given
+    return CLOSE_GRACE
+
+
+async def attend(session: "Session", turn: Turn, limits: Limits) -> None:
+    """Returns when the turn has ended."""
+
+    def ended() -> bool:
+        return session.turn is not turn
+
+    if limits.idle is None and limits.turn is None:
+        await session.until(lambda: ended() or turn.answered or turn.stopped is not None)
+    else:
+        await _attend_timed(session, turn, limits)
+    if turn.answered and not ended():
+        await _late_text(session, turn)
+        session.end_turn(turn)
+    with anyio.move_on_after(limits.grace):
+        await session.until(ended)
+    if not ended():
+        await _kill(session, turn, limits)
+
+
+async def _attend_timed(session: "Session", turn: Turn, limits: Limits) -> None:
+    with anyio.move_on_after(limits.turn) as deadline:
+        async with anyio.create_task_group() as tasks:
+            if limits.idle is not None:
+                tasks.start_soon(_watch_idle, session, turn, limits.idle)
+            await session.until(
+                lambda: session.turn is not turn or turn.answered or turn.stopped is not None
+            )
+            tasks.cancel_scope.cancel()
+    if deadline.cancelled_caught:
+        session.stop_turn(
+            "timeout", f"the turn did not end within {limits.turn:g} s (turn_timeout)"
+        )
+
+
+async def _watch_idle(session: "Session", turn: Turn, seconds: float) -> None:
+    """Looks four times an idle period, so that an update costs no look at the clock."""
+    still = 0
+    while still < 4:
+        await anyio.sleep(seconds / 4)
+        still = 0 if turn.stirred or session.permissions.waiting else still + 1
+        turn.stirred = False
+    session.stop_turn("timeout", f"no sign of life for {seconds:g} s (idle_timeout)")
+
+
+async def _late_text(session: "Session", turn: Turn) -> None:
+    with anyio.move_on_after(LATE_TEXT):
+        await session.until(lambda: session.turn is not turn or turn.visible)
+        while session.turn is turn:
+            turn.stirred = False
+            with anyio.move_on_after(_QUIET) as quiet:
+                await session.until(lambda: session.turn is not turn or turn.stirred)
+            if quiet.cancelled_caught:
+                return
+
+
+async def _kill(session: "Session", turn: Turn, limits: Limits) -> None:
+    """The agent did not answer the cancel: its end settles the turn."""
+    agent = session.agent
+    if agent is not None:
+        await agent.stop(eof=0, term=min(1.0, limits.grace))
+    if session.turn is turn:
+        turn.fail(BridgeError("the agent was killed: it did not answer the cancel", code="timeout"))
+        session.end_turn(turn)

@@ -1,0 +1,143 @@
+"""The operations that act on an open session beside its turns: steer, send, modes, options, lists.
+
+Rule: what the agent did not advertise is refused by name before anything is sent; its answers go
+to the host as they are. Called by `bridge.session.operations`.
+"""
+
+from typing import Any
+
+from bridge.agent.supervisor import Agent
+from bridge.errors import invalid_request, unsupported
+from bridge.host.requests import fields_of
+from bridge.session import translate
+from bridge.session.faults import failures
+from bridge.session.jobs import Block
+from bridge.session.session import Session
+from bridge.wire import codec
+from protocol_schemas import host as shapes
+
+NO_TURN = {"outcome": "promptRequired", "reason": "noRunningTurn"}
+_STEERING = "_session/steering"
+
+
+async def steer(session: Session, blocks: list[Block], message_id: str | None) -> dict[str, Any]:
+    """Brings a message into the running turn; the agent's receipt. Before there is a session the
+    receipt is NO_TURN; an idle session's steer goes to the agent, which says the same."""
+    if session.state in ("new", "opening"):
+        return dict(NO_TURN)
+    agent = session.living()
+    meta = agent.client.initialized.meta if agent.client.initialized else None
+    steering = codec.mapping((meta or {}).get("steering")) or {}
+    if steering.get("supported") is not True:
+        raise unsupported("the agent does not support steering: it did not advertise it")
+    translate.check_blocks(blocks, agent.client.capabilities)
+    params: dict[str, Any] = {
+        "sessionId": session.session_id,
+        "prompt": blocks,
+        "_meta": {"steering": {"idleBehavior": "promptRequired"}},
+    }
+    if message_id is not None:
+        params["messageId"] = message_id
+    return codec.mapping(await _request(agent, _STEERING, params)) or {}
+
+
+async def send(session: Session, fields: shapes.Send) -> dict[str, Any]:
+    """Accepts a message for the running turn (steer) or for one of its own (queue)."""
+    agent = session.living()
+    blocks = translate.message_blocks(fields.message)
+    translate.check_blocks(blocks, agent.client.capabilities)
+    ident, new = session.mailbox.accept(blocks, fields.message_id, fields.mode)
+    receipt = {"outcome": "accepted", "message_id": ident}
+    if not new:
+        return receipt
+    if fields.mode == "queue":
+        session.post(ident, blocks)
+        return receipt
+    try:
+        answer = await steer(session, blocks, ident)
+    except BaseException:
+        session.mailbox.retract(ident)
+        raise
+    if answer.get("outcome") == "promptRequired":
+        session.mailbox.retract(ident)
+        return {**answer, "message_id": ident}
+    return receipt
+
+
+async def _set_mode(session: Session, request: dict[str, Any]) -> Any:
+    fields = fields_of(request, shapes.SetMode)
+    await _request(
+        session.living(),
+        "session/set_mode",
+        {"sessionId": session.session_id, "modeId": fields.mode_id},
+    )
+    return {}
+
+
+async def _set_config_option(session: Session, request: dict[str, Any]) -> Any:
+    fields = fields_of(request, shapes.SetConfigOption)
+    params: dict[str, Any] = {
+        "sessionId": session.session_id,
+        "configId": fields.config_id,
+        "value": fields.value,
+    }
+    if isinstance(fields.value, bool):
+        params["type"] = "boolean"
+    return await _request(session.living(), "session/set_config_option", params)
+
+
+async def _list_sessions(session: Session, request: dict[str, Any]) -> Any:
+    fields = fields_of(request, shapes.ListSessions)
+    agent = _able(session, "list")
+    given = {"cwd": fields.cwd, "cursor": fields.cursor}
+    params = {key: value for key, value in given.items() if value is not None}
+    return await _request(agent, "session/list", params)
+
+
+async def _delete_session(session: Session, request: dict[str, Any]) -> Any:
+    fields = fields_of(request, shapes.DeleteSession)
+    return await _request(
+        _able(session, "delete"), "session/delete", {"sessionId": fields.session_id}
+    )
+
+
+async def _authenticate(session: Session, request: dict[str, Any]) -> Any:
+    fields = fields_of(request, shapes.Authenticate)
+    agent = session.agent
+    if agent is None or agent.death is not None:
+        raise invalid_request(f"session {session.name!r} has no running agent: open it first")
+    offered = (agent.client.initialized and agent.client.initialized.auth_methods) or []
+    known = [method.get("id") for method in offered]
+    if fields.method_id not in known:
+        raise invalid_request(
+            f"auth method {fields.method_id!r} is not offered; these are: {known}"
+        )
+    await _request(agent, "authenticate", {"methodId": fields.method_id})
+    return {}
+
+
+_TABLE = {
+    "set_mode": _set_mode,
+    "set_config_option": _set_config_option,
+    "list_sessions": _list_sessions,
+    "delete_session": _delete_session,
+    "authenticate": _authenticate,
+}
+NAMES = tuple(_TABLE)
+
+
+async def ask(session: Session, operation: str, request: dict[str, Any]) -> Any:
+    """Carries out one of NAMES; the agent's answer, where it has one of its own."""
+    return await _TABLE[operation](session, request)
+
+
+def _able(session: Session, capability: str) -> Agent:
+    agent = session.living()
+    if not agent.client.capabilities.session(capability):
+        raise unsupported(f"the agent does not support session/{capability}: not advertised")
+    return agent
+
+
+async def _request(agent: Agent, method: str, params: dict[str, Any]) -> Any:
+    with failures(agent, method):
+        return await agent.client.connection.request(method, params)

@@ -1,0 +1,124 @@
+"""All sessions of one daemon, from the first to the end of the last.
+
+Owns: the sessions by name, and the orderly end of them all. Rule: however the daemon ends, each
+open request is answered and each agent is gone before `shutdown` returns.
+Made by `bridge.app`; `bridge.session.operations` works on it.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from bridge.agent.supervisor import Agent
+from bridge.errors import invalid_request
+from bridge.host.server import HostServer
+from bridge.io.process import Family
+from bridge.rpc.connection import Tap
+from bridge.session import closing
+from bridge.session.attendance import grace_of
+from bridge.session.closing import HURRIED, Graces
+from bridge.session.launcher import Launcher
+from bridge.session.session import Session
+
+
+class Daemon:
+    """The sessions of one host."""
+
+    def __init__(
+        self,
+        group: TaskGroup,
+        host: HostServer,
+        *,
+        family: Family | None,
+        environment: Mapping[str, str],
+        write_stderr: Callable[[bytes], None],
+        tap: Tap | None = None,
+    ) -> None:
+        self.host = host
+        self.sessions: dict[str, Session] = {}
+        self.native = False
+        """Whether the host has said hello (generation C)."""
+        self.started = anyio.current_time()
+        self.counters = {"turns": 0, "sessions": 0}
+        self.ending = False
+        self._group = group
+        self._write_stderr = write_stderr
+        self._launcher = Launcher(
+            group,
+            family=family or Family(),
+            environment=environment,
+            on_stderr=self._on_stderr,
+            on_exit=self._on_exit,
+            room=host.room,
+            tap=tap,
+        )
+
+    def session(self, name: str) -> Session:
+        """The session of that name; made if there is none."""
+        session = self.sessions.get(name)
+        if session is None:
+            session = Session(name, self.host, self._launcher, native=lambda: self.native)
+            self.sessions[name] = session
+            self.counters["sessions"] += 1
+            self._group.start_soon(session.queue.run)
+        return session
+
+    def known(self, name: str) -> Session:
+        """The session of that name; raises BridgeError(invalid_request) if there is none."""
+        session = self.sessions.get(name)
+        if session is None:
+            raise invalid_request(f"there is no session {name!r}: open it first")
+        return session
+
+    async def close(self, name: str, graces: Graces | None = None) -> dict[str, Any]:
+        """Closes a session; its name is free again."""
+        session = self.known(name)
+        grace = grace_of(session.config, session.config)
+        metadata = await closing.close(session, graces or Graces.within(grace))
+        if self.sessions.get(name) is session:
+            del self.sessions[name]
+        return metadata
+
+    async def shutdown(self, graces: Graces | None = None) -> dict[str, Any]:
+        """Closes all sessions side by side; gives the close metadata of the default one."""
+        self.ending = True
+        found: dict[str, dict[str, Any]] = {}
+
+        async def one(name: str) -> None:
+            found[name] = await self.close(name, graces)
+
+        async with anyio.create_task_group() as tasks:
+            for name in list(self.sessions):
+                tasks.start_soon(one, name)
+        return found.get("", {})
+
+    async def hurry(self, *, eof: float, term: float) -> None:
+        """Shortens what graces the agents still have (seconds)."""
+        async with anyio.create_task_group() as tasks:
+            for session in self.sessions.values():
+                if session.agent is not None:
+                    tasks.start_soon(partial(session.agent.stop, eof=eof, term=term))
+
+    async def stop(self) -> None:
+        """`shutdown` as a signal wants it."""
+        await self.shutdown(HURRIED)
+
+    def _on_stderr(self, name: str, data: bytes) -> None:
+        self._write_stderr(data)
+        session = self.sessions.get(name)
+        if session is not None and self.host.wants("stderr"):
+            session.event("stderr", {"text": data.decode(errors="replace")})
+
+    def _on_exit(self, agent: Agent) -> None:
+        status = agent.process.status
+        fields = {
+            "exit_code": status.code if status else None,
+            "signal": status.signal if status else None,
+            "stderr": agent.process.stderr_tail(),
+        }
+        for session in self.sessions.values():
+            if session.agent is agent:
+                session.event("exit", fields)

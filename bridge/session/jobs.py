@@ -1,0 +1,181 @@
+"""What a session does one after another: the queue of its turns to run and calls to make.
+
+Rule: a job is answered exactly once, by whoever comes first: its own end, a cancel, the session's
+close or the daemon's end. Filled by `bridge.session.operations`; the session runs the prompts.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import anyio
+
+from bridge.errors import BridgeError, invalid_request
+from bridge.log import debugging, log
+from bridge.session.turn import TurnResult
+from protocol_schemas.acp import AgentCapabilities
+from protocol_schemas.host import Config
+
+Block = dict[str, Any]
+
+
+class Job:
+    """Something that is done in its turn."""
+
+    def __init__(self) -> None:
+        self.finished = False
+
+    def abort(self, error: BridgeError) -> None:
+        """Answers the job with an error, unless it was answered."""
+        raise NotImplementedError
+
+
+class PromptJob(Job):
+    """A turn: a host's prompt, or messages that were queued by `send`."""
+
+    def __init__(
+        self,
+        config: Config | None,
+        blocks: Callable[[AgentCapabilities, bool], list[Block]],
+        respond: Callable[[TurnResult], None],
+        message_ids: list[str] | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.blocks = blocks
+        """Takes the agent's capabilities and whether this is the first turn; raises BridgeError."""
+        self.message_ids = message_ids
+        """Of the queued messages; None for a host's own prompt."""
+        self._respond = respond
+
+    def finish(self, result: TurnResult) -> None:
+        """Answers the job, unless it was answered."""
+        if not self.finished:
+            self.finished = True
+            self._respond(result)
+
+    def abort(self, error: BridgeError) -> None:
+        self.finish(TurnResult(error=error))
+
+    def cancel(self) -> None:
+        """The turn is over before it was sent to the agent."""
+        self.finish(TurnResult(stop_reason="cancelled", outcome="cancelled"))
+
+
+class Call(Job):
+    """A call that must wait for the turns before it (open, load, close, ...)."""
+
+    def __init__(
+        self,
+        act: Callable[[], Awaitable[dict[str, Any]]],
+        respond: Callable[[dict[str, Any] | BridgeError], None],
+    ) -> None:
+        super().__init__()
+        self._act = act
+        self._respond = respond
+
+    async def run(self) -> None:
+        try:
+            outcome: dict[str, Any] | BridgeError = await self._act()
+        except BridgeError as error:
+            outcome = error
+        self._finish(outcome)
+
+    def _finish(self, outcome: dict[str, Any] | BridgeError) -> None:
+        if not self.finished:
+            self.finished = True
+            self._respond(outcome)
+
+    def abort(self, error: BridgeError) -> None:
+        self._finish(error)
+
+
+class Queue:
+    """One session's jobs. `run` is its task, for the life of the session."""
+
+    def __init__(
+        self,
+        name: str,
+        prompt: Callable[[PromptJob], Awaitable[None]],
+        *,
+        after: Callable[[], None],
+    ) -> None:
+        self._name = name
+        self._prompt = prompt
+        self._after = after
+        self._jobs: deque[Job] = deque()
+        self._work = anyio.Event()
+        self._scope = anyio.CancelScope()
+        self._closed = False
+
+    def prompts(self) -> Iterator[PromptJob]:
+        """The turns that run or wait, in order."""
+        return (job for job in self._jobs if isinstance(job, PromptJob))
+
+    def put(self, job: Job) -> None:
+        """Puts a job behind those that wait."""
+        if self._closed:
+            job.abort(invalid_request(f"session {self._name!r} is closed"))
+            return
+        self._jobs.append(job)
+        self._work.set()
+
+    def put_next(self, job: Job) -> None:
+        """Puts a job before those that wait. Only between jobs, or with none running."""
+        self._jobs.appendleft(job)
+        self._work.set()
+
+    async def call(self, act: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+        """Does something in its turn and gives what came of it; raises BridgeError."""
+        done = anyio.Event()
+        outcome: list[dict[str, Any] | BridgeError] = []
+
+        def respond(result: dict[str, Any] | BridgeError) -> None:
+            outcome.append(result)
+            done.set()
+
+        self.put(Call(act, respond))
+        await done.wait()
+        if isinstance(outcome[0], BridgeError):
+            raise outcome[0]
+        return outcome[0]
+
+    async def run(self) -> None:
+        """Does the jobs in order, until the queue is closed."""
+        while not self._closed:
+            if not self._jobs:
+                self._work = anyio.Event()
+                await self._work.wait()
+                continue
+            job = self._jobs[0]
+            with anyio.CancelScope() as self._scope:
+                await self._perform(job)
+            self._jobs.popleft()
+            self._after()
+
+    async def _perform(self, job: Job) -> None:
+        try:
+            if isinstance(job, PromptJob):
+                await self._prompt(job)
+            elif isinstance(job, Call):
+                await job.run()
+        except BridgeError as error:
+            job.abort(error)
+        except Exception as error:  # noqa: BLE001 - one job's fault must not end the session
+            log.error("session %r: %s", self._name, error, exc_info=debugging())
+            job.abort(BridgeError(f"{type(error).__name__}: {error}"))
+
+    def close(self, running: PromptJob | None) -> None:
+        """Takes no more jobs. Those that have not reached the agent are over; `running`, which
+        has, goes on to its end."""
+        self._closed = True
+        for job in self._jobs:
+            if job is running:
+                continue
+            if isinstance(job, PromptJob):
+                job.cancel()
+            else:
+                job.abort(BridgeError(f"session {self._name!r} is being closed", code="cancelled"))
+        if running is None:
+            self._scope.cancel()
+        self._work.set()

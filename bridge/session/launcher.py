@@ -1,0 +1,184 @@
+"""From a host's config to an agent with an ACP session: spawn, initialize, new, load, resume, fork.
+
+Owns: the order of those steps and what each failure is called. Rules: everything is bounded by
+`start_timeout`; an agent whose session could not be made is stopped, unless it asked for
+authentication; nothing is started in place of what was asked for (no silent `session/new`).
+Called by `bridge.session.session`.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+from anyio.abc import TaskGroup
+
+from bridge import __version__
+from bridge.agent.client import Sink
+from bridge.agent.environment import agent_environment
+from bridge.agent.supervisor import Agent
+from bridge.errors import BridgeError, unsupported
+from bridge.io.process import Family
+from bridge.rpc.connection import Tap
+from bridge.session import translate
+from bridge.session.faults import failures
+from bridge.wire import codec
+from protocol_schemas.host import Config
+
+START_TIMEOUT = 60.0
+_INFO = {"name": "acp-mcp-bridge", "title": "ACP MCP Bridge", "version": __version__}
+
+
+class Opened(msgspec.Struct):
+    """An ACP session on a running agent. `result`: the opening request's result."""
+
+    agent: Agent
+    session_id: str
+    result: dict[str, Any]
+
+    def described(self) -> dict[str, Any]:
+        """The result of `open` (HOST_PROTOCOL §4)."""
+        initialized = self.agent.client.initialized
+        assert initialized is not None
+        return {
+            "session_id": self.session_id,
+            "agent": initialized.agent_info,
+            "protocol_version": initialized.protocol_version,
+            "capabilities": msgspec.to_builtins(self.agent.client.capabilities),
+            "modes": self.result.get("modes"),
+            "config_options": self.result.get("configOptions"),
+            "auth_methods": initialized.auth_methods or [],
+        }
+
+
+class Launcher:
+    """Starts agents in the daemon's task group."""
+
+    def __init__(
+        self,
+        group: TaskGroup,
+        *,
+        family: Family,
+        environment: Mapping[str, str],
+        on_stderr: Callable[[str, bytes], None],
+        on_exit: Callable[[Agent], None],
+        room: Callable[[], Awaitable[None]],
+        tap: Tap | None = None,
+    ) -> None:
+        self._group = group
+        self._family = family
+        self._environment = environment
+        self._on_stderr = on_stderr
+        self._on_exit = on_exit
+        self._room = room
+        self._tap = tap
+
+    async def start(self, name: str, config: Config, *, native: bool) -> Agent:
+        """A running, initialized agent; raises BridgeError."""
+        argv = translate.require_command(config)
+        if config.protocol_version != 1:
+            raise BridgeError(
+                f"protocol_version {config.protocol_version} is not spoken with agents; 1 is",
+                code="unsupported",
+            )
+        agent = Agent(
+            argv,
+            env=agent_environment(self._environment, config.env),
+            cwd=config.cwd or os.getcwd(),
+            name=name,
+            family=self._family,
+            on_stderr=lambda data: self._on_stderr(name, data),
+            on_exit=self._on_exit,
+            room=self._room,
+            tap=self._tap,
+        )
+        await self._group.start(agent.run)
+        try:
+            await self._initialize(agent, config, native=native)
+        except BaseException:
+            await agent.stop(eof=0.5, term=1.0)
+            raise
+        return agent
+
+    async def _initialize(self, agent: Agent, config: Config, *, native: bool) -> None:
+        wanted = capabilities(config, native=native)
+        with failures(agent, "initialize"):
+            result = await agent.client.initialize(1, wanted, _INFO)
+        if result.protocol_version != 1:
+            raise unsupported(
+                f"the agent answered with ACP version {result.protocol_version}; "
+                "this daemon speaks version 1 with it"
+            )
+
+    async def new(self, agent: Agent, config: Config, sink: Sink) -> Opened:
+        """`session/new`."""
+        with failures(agent, "session/new"):
+            result = await agent.client.create("session/new", self._params(agent, config), sink)
+        return Opened(agent, result["sessionId"], result)
+
+    async def restore(
+        self,
+        method: str,
+        agent: Agent,
+        config: Config,
+        session_id: str,
+        sink: Sink,
+        done: Callable[[], None],
+    ) -> Opened:
+        """`session/load` or `session/resume`, if the agent can; `done` is called when the history
+        has been replayed. Raises BridgeError(session_not_found) where the agent refuses."""
+        can = agent.client.capabilities
+        able = can.load_session if method == "session/load" else can.session("resume")
+        if not able:
+            raise unsupported(f"the agent does not support {method}: it did not advertise it")
+        params = {"sessionId": session_id, **self._params(agent, config)}
+        try:
+            with failures(agent, method):
+                result = await agent.client.restore(method, params, sink, done)
+        except BridgeError as error:
+            if error.code == "agent_error":
+                error.code = "session_not_found"
+                error.message = f"session {session_id!r} cannot be restored: {error.message}"
+            raise
+        return Opened(agent, session_id, result)
+
+    async def fork(self, agent: Agent, session_id: str, config: Config, sink: Sink) -> Opened:
+        """`session/fork` of a session of the same agent."""
+        if not agent.client.capabilities.session("fork"):
+            raise unsupported("the agent does not support fork: it did not advertise session/fork")
+        params = {"sessionId": session_id, **self._params(agent, config)}
+        with failures(agent, "session/fork"):
+            result = await agent.client.create("session/fork", params, sink)
+        return Opened(agent, result["sessionId"], result)
+
+    def _params(self, agent: Agent, config: Config) -> dict[str, Any]:
+        params: dict[str, Any] = {
+            "cwd": os.path.abspath(config.cwd or os.getcwd()),
+            "mcpServers": translate.mcp_servers(config),
+        }
+        if config.additional_directories:
+            if not agent.client.capabilities.session("additionalDirectories"):
+                raise unsupported("the agent did not advertise additionalDirectories")
+            params["additionalDirectories"] = config.additional_directories
+        if config.session_meta:
+            params["_meta"] = config.session_meta
+        return params
+
+
+def capabilities(config: Config, *, native: bool) -> dict[str, Any]:
+    """The client capabilities for a config: what the host gave, `session.notices` and
+    `session.compaction`, the services the daemon is to serve, and nothing else (HOST §3)."""
+    given = dict(config.client_capabilities or {})
+    session = dict(codec.mapping(given.get("session")) or {})
+    session |= {"notices": {}, "compaction": {}}
+    if native:
+        # Only generation C has an operation that sets them.
+        session.setdefault("configOptions", {"boolean": {}})
+    given["session"] = session
+    if "fs" in config.client_services:
+        given["fs"] = {"readTextFile": True, "writeTextFile": True}
+    if "terminal" in config.client_services:
+        given["terminal"] = True
+    if "elicitation" in config.client_services:
+        given["elicitation"] = {"form": {}, "url": {}}
+    return given

@@ -1,0 +1,172 @@
+"""Answers to `session/request_permission`: by the gate, by the policy, or by the host.
+
+Owns: the requests that are open. Rules: each is answered exactly once, with an option chosen by
+kind; a turn that is being stopped answers them all `cancelled`, as ACP asks of a client; a gate
+that cannot be reached or read denies, and `stop` ends the turn. Used by `bridge.session.session`.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+import anyio
+
+from bridge.errors import invalid_request
+from bridge.log import log
+from bridge.rpc.connection import Connection
+from bridge.rpc.inbound import Inbound
+from bridge.rules import permission
+from bridge.rules.permission import Decision
+from bridge.wire import codec, jsonrpc
+from bridge.wire.jsonrpc import Request
+from protocol_schemas.acp import PermissionParams
+from protocol_schemas.host import SelectedOption
+
+HOST_TIMEOUT = 120.0
+"""Seconds a host has to answer a permission event (HOST_PROTOCOL §4)."""
+
+Policy = Literal["allow", "deny", "ask"]
+Verdict = Literal["allow", "deny", "stop"]
+Gate = Callable[[str, Any], Awaitable[Verdict]]
+"""Takes the tool call's id and its arguments."""
+
+
+class Permissions:
+    """One session's permission requests."""
+
+    def __init__(self, *, ask_host: Callable[[dict[str, Any]], None], stop: Callable[[], None]):
+        self.policy: Policy = "allow"
+        self.gate: Gate | None = None
+        self.stopping = False
+        """Between a turn's stop and its end: everything is answered `cancelled`."""
+        self._ask_host = ask_host
+        self._stop = stop
+        self._count = 0
+        self._asked: dict[str, _Asked] = {}
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a request waits for the gate or the host, and the agent with it."""
+        return bool(self._asked)
+
+    def take(self, request: Request, connection: Connection, inbound: Inbound) -> None:
+        """Answers at once where the policy decides, else in a task of `inbound`."""
+        try:
+            params = codec.decode_as(request.params, PermissionParams)
+        except codec.JSONError as error:
+            connection.fail(request.id, jsonrpc.INVALID_PARAMS, f"{request.method}: {error}")
+            return
+        if self.stopping:
+            connection.reply(request.id, permission.outcome(None))
+        elif self.gate is not None:
+            gate = self.gate
+            inbound.start(request, lambda _method, _params: self._ask_gate(gate, params))
+        elif self.policy == "ask":
+            inbound.start(request, lambda _method, _params: self._ask(params))
+        else:
+            connection.reply(request.id, _answer(params, self.policy))
+
+    async def _ask_gate(self, gate: Gate, params: PermissionParams) -> dict[str, Any]:
+        asked = _Asked(params)
+        key = self._enter(asked)
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._put_to_gate, gate, asked)
+                await asked.decided.wait()
+                tasks.cancel_scope.cancel()
+        finally:
+            del self._asked[key]
+        return asked.result
+
+    async def _put_to_gate(self, gate: Gate, asked: "_Asked") -> None:
+        call = gate_call(asked.params.tool_call)
+        verdict = "deny" if call is None else await gate(*call)
+        if verdict == "stop":
+            asked.decide(permission.outcome(None))
+            self._stop()
+        else:
+            asked.decide(_answer(asked.params, verdict))
+
+    async def _ask(self, params: PermissionParams) -> dict[str, Any]:
+        asked = _Asked(params)
+        key = self._enter(asked)
+        try:
+            self._ask_host(
+                {
+                    "request_id": key,
+                    "tool_call": params.tool_call,
+                    "options": [
+                        {"option_id": option.option_id, "kind": option.kind, "name": option.name}
+                        for option in params.options
+                    ],
+                }
+            )
+            with anyio.move_on_after(HOST_TIMEOUT):
+                await asked.decided.wait()
+        finally:
+            del self._asked[key]
+        return asked.result
+
+    def _enter(self, asked: "_Asked") -> str:
+        self._count += 1
+        key = f"permission-{self._count}"
+        self._asked[key] = asked
+        return key
+
+    def answer(self, request_id: str, outcome: SelectedOption | Decision) -> None:
+        """The host's answer; raises BridgeError(invalid_request) for one that fits nothing."""
+        asked = self._asked.get(request_id)
+        if asked is None:
+            raise invalid_request(f"no permission request {request_id!r} is open")
+        if isinstance(outcome, SelectedOption):
+            offered = [option.option_id for option in asked.params.options]
+            if outcome.option_id not in offered:
+                raise invalid_request(
+                    f"option {outcome.option_id!r} was not offered; these were: {offered}"
+                )
+            asked.decide(permission.outcome(outcome.option_id))
+        else:
+            asked.decide(_answer(asked.params, outcome))
+
+    def cancel_all(self) -> None:
+        """Answers everything open `cancelled`, and so what comes until `stopping` is reset."""
+        self.stopping = True
+        for asked in self._asked.values():
+            asked.decide(permission.outcome(None))
+
+
+class _Asked:
+    """A request that waits for an answer; undecided, it is denied."""
+
+    def __init__(self, params: PermissionParams) -> None:
+        self.params = params
+        self.result = _answer(params, "deny")
+        self.decided = anyio.Event()
+
+    def decide(self, result: dict[str, Any]) -> None:
+        if not self.decided.is_set():
+            self.result = result
+            self.decided.set()
+
+
+def _answer(params: PermissionParams, decision: Decision) -> dict[str, Any]:
+    return permission.outcome(permission.choose(params.options, decision))
+
+
+def gate_call(tool_call: dict[str, Any]) -> tuple[str, Any] | None:
+    """The id and arguments a gate is asked about; None if they cannot be read.
+
+    pi-acp wraps its extensions' confirmations in a permission request of their own: the id begins
+    with `pi-ui-`, the real call's id is `title`, its arguments are JSON text in `message`.
+    """
+    ident, arguments = str(tool_call.get("toolCallId", "")), tool_call.get("rawInput")
+    wrapped = codec.mapping(arguments)
+    if ident.startswith("pi-ui-") and wrapped is not None and wrapped.get("method") == "confirm":
+        title, message = wrapped.get("title"), wrapped.get("message")
+        if not isinstance(title, str) or not isinstance(message, str):
+            return None
+        try:
+            return title, codec.decode(message.encode())
+        except (codec.JSONError, UnicodeEncodeError) as error:
+            log.warning("the tool call in %s cannot be read, so it is denied: %s", ident, error)
+            return None
+    return ident, arguments

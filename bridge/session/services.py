@@ -1,0 +1,86 @@
+"""The services a host may have us offer its agent: files, terminals, elicitation (ACP v1).
+
+Owns: which are on, and the elicitations that wait for the host. Rule: what was not asked for is
+not served (-32601), since an agent would use ours in place of its own tools; an elicitation that
+nobody can answer is declined. Used by `bridge.session.session`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import anyio
+
+from bridge.errors import invalid_request
+from bridge.rpc.connection import Connection
+from bridge.rpc.inbound import Answer, Inbound
+from bridge.wire import jsonrpc
+from bridge.wire.jsonrpc import Request
+
+_DECLINED: dict[str, Any] = {"action": "decline"}
+
+
+class Services:
+    """What one session's agent may call."""
+
+    def __init__(
+        self, wants: Callable[[str], bool], event: Callable[[str, dict[str, Any]], None]
+    ) -> None:
+        self._wants = wants
+        self._event = event
+        self._enabled: frozenset[str] = frozenset()
+        self._answers: dict[str, Answer] = {}
+        self._elicitations: dict[str, tuple[anyio.Event, list[dict[str, Any]]]] = {}
+        self._count = 0
+
+    def enable(self, names: Sequence[str]) -> None:
+        """Sets what is served: any of fs, terminal, elicitation."""
+        self._enabled = frozenset(names)
+
+    def take(self, request: Request, connection: Connection, inbound: Inbound) -> None:
+        """Answers a request that is not for permission."""
+        if request.method == "elicitation/create":
+            inbound.start(request, self._elicit)
+            return
+        answer = self._answer_of(request.method)
+        if answer is None:
+            words = f"method not found: {request.method} (the client did not advertise it)"
+            connection.fail(request.id, jsonrpc.METHOD_NOT_FOUND, words)
+        else:
+            inbound.start(request, answer)
+
+    def _answer_of(self, method: str) -> Answer | None:
+        return None
+
+    async def release(self) -> None:
+        """Ends the terminals that are left."""
+
+    async def _elicit(self, method: str, params: Any) -> dict[str, Any]:
+        if "elicitation" not in self._enabled or not self._wants("elicitation"):
+            return _DECLINED
+        self._count += 1
+        key = f"elicitation-{self._count}"
+        answered, answer = anyio.Event(), list[dict[str, Any]]()
+        self._elicitations[key] = answered, answer
+        try:
+            self._event("elicitation", {"request_id": key, "params": params})
+            await answered.wait()
+        finally:
+            del self._elicitations[key]
+        return answer[0]
+
+    def cancel_all(self) -> None:
+        """The turn is being stopped: what waits for the host is answered `cancel`."""
+        for key, (answered, _) in list(self._elicitations.items()):
+            if not answered.is_set():
+                self.answer_elicitation(key, "cancel", None)
+
+    def answer_elicitation(
+        self, request_id: str, action: str, content: dict[str, Any] | None
+    ) -> None:
+        """The host's answer; raises BridgeError(invalid_request) if nobody waits for it."""
+        waiting = self._elicitations.get(request_id)
+        if waiting is None or waiting[0].is_set():
+            raise invalid_request(f"no elicitation {request_id!r} is open")
+        answered, answer = waiting
+        answer.append({"action": action} | ({} if content is None else {"content": content}))
+        answered.set()

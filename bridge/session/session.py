@@ -1,0 +1,365 @@
+"""One host session: what the host asks of it, one thing after another, and its agent's messages.
+
+Owns: the queue of jobs, the running turn, the ACP session. Rules:
+- Jobs (open, restore, prompts, queued messages) run one after another; steer and cancel overtake.
+- Everything the agent sends is handled by its connection's reader, in wire order: the response
+  that ends a turn is sent to the host right there, behind the turn's last update.
+- Every turn ends in `end_turn` or in its job's `finish`, once, whatever dies.
+
+Driven by `bridge.session.operations`; its agents come from `bridge.session.launcher`.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+import anyio
+import msgspec
+
+from bridge.agent.client import AgentClient
+from bridge.agent.supervisor import Agent
+from bridge.agent.updates import Incoming
+from bridge.errors import BridgeError, RequestFailed, invalid_request
+from bridge.host import responses
+from bridge.host.server import HostServer
+from bridge.log import log
+from bridge.rpc.connection import ConnectionEnded
+from bridge.session import attendance
+from bridge.session.faults import agent_error, death
+from bridge.session.gate import gate_of
+from bridge.session.jobs import Block, PromptJob, Queue
+from bridge.session.launcher import START_TIMEOUT, Launcher, Opened
+from bridge.session.mailbox import Mailbox
+from bridge.session.permissions import Permissions
+from bridge.session.services import Services
+from bridge.session.turn import Stop, Turn, TurnResult
+from bridge.wire import codec
+from bridge.wire.jsonrpc import Notification, Request, Response
+from protocol_schemas.acp import AgentCapabilities, PromptResult
+from protocol_schemas.host import Config
+
+State = Literal["new", "opening", "idle", "running", "dead", "closed"]
+
+
+class Session:
+    """A named session of the host and the `Sink` of its ACP session."""
+
+    def __init__(
+        self, name: str, host: HostServer, launcher: Launcher, *, native: Callable[[], bool]
+    ) -> None:
+        self.name = name
+        self.host = host
+        self.launcher = launcher
+        self.config = Config()
+        self.agent: Agent | None = None
+        self.session_id: str | None = None
+        self.opened: dict[str, Any] = {}
+        self.turn: Turn | None = None
+        self.turns = 0
+        self.mailbox = Mailbox()
+        self.permissions = Permissions(
+            ask_host=lambda fields: self.event("permission", fields),
+            stop=lambda: self.stop_turn("cancelled"),
+        )
+        self.services = Services(host.wants, self.event)
+        self._changed = anyio.Event()
+        self._job: PromptJob | None = None
+        self._native = native
+        self._first = True
+        self._replaying = False
+        self._opening = False
+        self._closed = False
+        self.queue = Queue(name, self._prompt, after=self._post_mail)
+
+    @property
+    def state(self) -> State:
+        if self._closed:
+            return "closed"
+        if self._opening:
+            return "opening"
+        if self.agent is None or self.session_id is None:
+            return "new"
+        if self.agent.death is not None:
+            return "dead"
+        return "idle" if self.turn is None else "running"
+
+    def event(self, name: str, fields: dict[str, Any]) -> None:
+        """Sends the host an event of this session, if it wants its kind."""
+        self.host.event(name, self.name, self.turn.number if self.turn else None, fields)
+
+    # opening
+
+    async def open(self, config: Config) -> Opened:
+        """`session/new` on an agent of its own; raises BridgeError."""
+        return await self._open(config, lambda agent: self.launcher.new(agent, config, self))
+
+    async def restore(self, method: str, session_id: str, config: Config) -> Opened:
+        """`session/load` or `session/resume`; what is replayed is marked and never output."""
+
+        def replayed() -> None:
+            self._replaying = False
+
+        self._replaying = method == "session/load"
+        try:
+            opened = await self._open(
+                config,
+                lambda agent: self.launcher.restore(
+                    method, agent, config, session_id, self, replayed
+                ),
+            )
+        finally:
+            self._replaying = False
+        self._first = False
+        return opened
+
+    async def fork(self, source: "Session", cwd: str | None) -> Opened:
+        """`session/fork` of another session, on its agent."""
+        config = msgspec.structs.replace(source.config, cwd=cwd or source.config.cwd)
+        self._configure(config)
+        opened = await self.launcher.fork(source.living(), source.session_id or "", config, self)
+        self.adopt(opened, config)
+        self._first = False
+        return opened
+
+    async def _open(self, config: Config, make: Callable[[Agent], Awaitable[Opened]]) -> Opened:
+        if self.state in ("idle", "running"):
+            raise invalid_request(f"session {self.name!r} is open already")
+        seconds = START_TIMEOUT if config.start_timeout is None else config.start_timeout
+        kept = self.agent if self.agent is not None and self.agent.death is None else None
+        self.agent, self.session_id = None, None
+        self._opening = True
+        agent = kept
+        try:
+            with anyio.move_on_after(seconds):
+                self._configure(config)
+                if agent is None:
+                    agent = await self.launcher.start(self.name, config, native=self._native())
+                opened = await make(agent)
+                self.adopt(opened, config)
+                return opened
+            raise BridgeError(
+                f"the agent was not ready within {seconds:g} s (start_timeout) and was stopped",
+                code="timeout",
+                origin="agent",
+            )
+        except BaseException as error:
+            if isinstance(error, BridgeError) and error.code == "auth_required":
+                # It stays, so that `authenticate` can reach it before the next try.
+                self.agent = agent
+            elif agent is not None:
+                await agent.stop(eof=0.3, term=0.5)
+            raise
+        finally:
+            self._opening = False
+
+    def adopt(self, opened: Opened, config: Config) -> None:
+        """Takes an ACP session for its own."""
+        self.agent, self.session_id, self.opened = opened.agent, opened.session_id, opened.result
+        self.config = config
+        self._first = True
+
+    def _configure(self, config: Config) -> None:
+        if config.permission == "ask" and not self.host.wants("permission"):
+            raise invalid_request(
+                "config.permission is ask, but the host has not subscribed to permission events: "
+                'say {"operation":"hello","protocol":1,"events":["permission"]} first'
+            )
+        self.permissions.policy = config.permission or "allow"
+        self.permissions.gate = gate_of(config.tool_interception)
+        self.services.enable(config.client_services)
+
+    def living(self) -> Agent:
+        """The agent of an open session; raises BridgeError."""
+        if self.agent is None or self.session_id is None:
+            raise invalid_request(
+                f"session {self.name!r} is not open: send open, resume, load or a prompt first"
+            )
+        if (cause := self.agent.death) is not None:
+            raise BridgeError(
+                f"{cause.message}; open, resume or load session {self.name!r} again",
+                code="agent_exited",
+                origin="agent",
+                extra=cause.extra,
+            )
+        return self.agent
+
+    # turns
+
+    async def _prompt(self, job: PromptJob) -> None:
+        if job.finished:
+            return
+        config = job.config or self.config
+        if self.session_id is None:
+            await self.open(config)
+        agent = self.living()
+        self._check_unchanged(config)
+        if job.config is not None and (config.tool_interception or config.messages is not None):
+            self.permissions.gate = gate_of(config.tool_interception)
+        if job.finished:
+            return
+        blocks = job.blocks(agent.client.capabilities, self._first)
+        if job.message_ids is None and self.mailbox:
+            _, waiting = self.mailbox.take()
+            blocks = [*waiting, {"type": "text", "text": "\n\n"}, *blocks]
+        turn = self._begin(job)
+        agent.client.connection.call(
+            "session/prompt",
+            {"sessionId": self.session_id, "prompt": blocks},
+            lambda response: self._answered(turn, agent, response),
+        )
+        await attendance.attend(self, turn, attendance.Limits.of(config, self.config))
+
+    def _check_unchanged(self, config: Config) -> None:
+        """Generation A names the session's settings in each prompt; B and C may leave them out."""
+        ours, legacy = self.config, config.messages is not None
+        pairs: list[tuple[str, Any, Any]] = [("command", config.command, ours.command)]
+        if legacy:
+            pairs += [
+                ("mcp_urls", config.mcp_urls or {}, ours.mcp_urls or {}),
+                ("system_prompt", config.system_prompt or "", ours.system_prompt or ""),
+                ("session_meta", config.session_meta or {}, ours.session_meta or {}),
+            ]
+        for name, given, held in pairs:
+            if given != held and (given or legacy):
+                raise invalid_request(
+                    f"config.{name} differs from what the session was started with; "
+                    "start another daemon or session for it"
+                )
+
+    def _begin(self, job: PromptJob) -> Turn:
+        self.turns += 1
+        turn = self.turn = Turn(self.turns)
+        self._job = job
+        self.permissions.stopping = False
+        if job.message_ids is not None:
+            self.event("turn", {"state": "started", "message_ids": job.message_ids})
+        return turn
+
+    def _answered(self, turn: Turn, agent: Agent, response: Response) -> None:
+        """The reader's: the response to `session/prompt`, or the connection's end in its place."""
+        try:
+            result = codec.mapping(agent.client.connection.result_of(response)) or {}
+            turn.answer(codec.convert(result, PromptResult))
+        except RequestFailed as error:
+            turn.fail(agent_error(error, agent))
+        except ConnectionEnded as error:
+            turn.fail(death(agent, str(error)))
+        except codec.JSONError as error:
+            words = f"the agent's answer to session/prompt cannot be read: {error}"
+            turn.fail(BridgeError(words, code="protocol", origin="agent"))
+        if turn.wants_text:
+            self._changed.set()
+        else:
+            self.end_turn(turn)
+
+    def end_turn(self, turn: Turn) -> None:
+        """The one end of a turn that was begun: answers its job."""
+        if self.turn is not turn:
+            return
+        result = turn.result()
+        if self._job is not None:
+            self._job.finish(result)
+        self.turn = self._job = None
+        self.permissions.stopping = False
+        if result.error is None:
+            self._first = False
+        if result.outcome == "cancelled" and turn.stopped:
+            self.mailbox.held = True
+        self._changed.set()
+
+    def stop_turn(self, why: Stop, words: str = "") -> None:
+        """Asks the agent to end the turn; its permission requests are answered `cancelled`."""
+        turn, agent = self.turn, self.agent
+        if turn is None or agent is None or not turn.stop(why, words):
+            return
+        if turn.answered:
+            self.end_turn(turn)
+            return
+        agent.client.connection.notify("session/cancel", {"sessionId": self.session_id})
+        self.permissions.cancel_all()
+        self.services.cancel_all()
+        self._changed.set()
+
+    async def cancel(self) -> None:
+        """Cancels the turn that runs or is about to; returns when it has ended."""
+        turn = self.turn
+        if turn is not None:
+            self.stop_turn("cancelled")
+            await self.until(lambda: self.turn is not turn)
+            return
+        waiting = next((job for job in self.queue.prompts() if not job.finished), None)
+        if waiting is not None:
+            waiting.cancel()
+            self.mailbox.held = True
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Waits for a condition on the turn: it was answered, stopped or ended, or has new text."""
+        while not condition():
+            if self._changed.is_set():
+                self._changed = anyio.Event()
+            await self._changed.wait()
+
+    # queued messages
+
+    def post(self, message_id: str, blocks: list[Block]) -> None:
+        """Queues a message for a turn of its own."""
+        self.mailbox.put(message_id, blocks)
+        if not any(self.queue.prompts()):
+            self.mailbox.held = False
+            self._post_mail()
+
+    def _post_mail(self) -> None:
+        if not self.mailbox or self.mailbox.held or self._closed:
+            return
+        ids: list[str] = []
+
+        def take(_can: AgentCapabilities, _first: bool) -> list[Block]:
+            taken, blocks = self.mailbox.take()
+            ids.extend(taken)
+            return blocks
+
+        def respond(result: TurnResult) -> None:
+            fields = responses.turn_ended(ids, result)
+            self.host.event("turn", self.name, result.turn, fields)
+
+        self.queue.put_next(PromptJob(None, take, respond, message_ids=ids))
+
+    # closing
+
+    def begin_close(self) -> None:
+        """Takes no more jobs; those that have not reached the agent are over."""
+        self._closed = True
+        self.mailbox.withdraw()
+        self.queue.close(running=self._job)
+
+    def finish(self) -> None:
+        """The session is over: a turn that still has no end gets it."""
+        if self.turn is not None:
+            self.end_turn(self.turn)
+
+    # what the agent sends (bridge.agent.client.Sink)
+
+    def update(self, incoming: Incoming) -> None:
+        turn = self.turn
+        if turn is not None:
+            turn.update(incoming)
+            if turn.answered:
+                self._changed.set()
+        if self.host.wants("update"):
+            self._relay(incoming, turn)
+
+    def _relay(self, incoming: Incoming, turn: Turn | None) -> None:
+        try:
+            raw = incoming.raw()
+        except codec.JSONError as error:
+            log.warning("session %r: an update that is not UTF-8: %s", self.name, error)
+            return
+        self.host.update(self.name, turn.number if turn else None, raw, replay=self._replaying)
+
+    def request(self, request: Request, client: AgentClient) -> None:
+        if request.method == "session/request_permission":
+            self.permissions.take(request, client.connection, client.inbound)
+        else:
+            self.services.take(request, client.connection, client.inbound)
+
+    def notification(self, notification: Notification) -> None:
+        """Notifications other than updates change nothing here."""

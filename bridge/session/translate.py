@@ -1,0 +1,164 @@
+"""What hosts call a prompt, as ACP content blocks (HOST_PROTOCOL §2 and §3). Pure.
+
+Rule: everything the host gave goes out, in order and whole, or the prompt is refused by name
+before anything is sent. Called by `bridge.session.session` once the agent's capabilities are known.
+"""
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from bridge.errors import BridgeError, invalid_request, unsupported
+from bridge.wire import codec
+from protocol_schemas.acp import AgentCapabilities, PromptCapabilities
+from protocol_schemas.host import Config
+
+Block = dict[str, Any]
+
+_NATIVE = ("resource_link", "resource", "audio", "image")
+_NEEDS = {"image": "image", "audio": "audio", "resource": "embeddedContext"}
+
+
+def prompt_blocks(config: Config, capabilities: AgentCapabilities, *, first: bool) -> list[Block]:
+    """The prompt of a turn. `first`: no turn has run in this session, and it was not restored.
+
+    Raises BridgeError: invalid_request for content that is not understood or empty, unsupported
+    for content the agent cannot take.
+    """
+    if config.messages is not None:
+        blocks = _transcript(config, first=first)
+    else:
+        blocks = _contents(config, first=first)
+    if not blocks:
+        raise invalid_request("the prompt has no content: config.user_contents is empty")
+    _check(blocks, capabilities.prompt_capabilities or PromptCapabilities())
+    return blocks
+
+
+def message_blocks(message: str | list[dict[str, Any]]) -> list[Block]:
+    """The blocks of one `steer` or `send` message; raises BridgeError(invalid_request)."""
+    blocks = list(_parts(message, "message"))
+    if not any(block.get("text") or block["type"] != "text" for block in blocks):
+        raise invalid_request("the message is empty")
+    return blocks
+
+
+def check_blocks(blocks: list[Block], capabilities: AgentCapabilities) -> None:
+    """Raises BridgeError(unsupported) for a block that the agent does not take."""
+    _check(blocks, capabilities.prompt_capabilities or PromptCapabilities())
+
+
+def _text(text: str) -> Block:
+    return {"type": "text", "text": text}
+
+
+def _contents(config: Config, *, first: bool) -> list[Block]:
+    blocks: list[Block] = []
+    if first and config.system_prompt:
+        blocks.append(_text(f"(system)\n{config.system_prompt}\n\n[user]\n"))
+    for index, content in enumerate(config.user_contents or []):
+        if index:
+            blocks.append(_text("\n\n"))
+        blocks.extend(_parts(content, f"config.user_contents[{index}]"))
+    return blocks
+
+
+def _transcript(config: Config, *, first: bool) -> list[Block]:
+    messages = list(config.messages or [])
+    if not first:
+        last = max(
+            (i for i, message in enumerate(messages) if message.get("role") == "assistant"),
+            default=-1,
+        )
+        messages = messages[last + 1 :]
+    elif config.system_prompt:
+        messages.insert(0, {"role": "system", "content": config.system_prompt})
+    bare = len(messages) == 1 and messages[0].get("role") == "user"
+    blocks: list[Block] = []
+    for index, message in enumerate(messages):
+        if not bare:
+            gap = "\n\n" if blocks else ""
+            blocks.append(_text(f"{gap}[{message.get('role', 'message')}]\n"))
+        blocks.extend(_parts(message.get("content"), f"config.messages[{index}].content"))
+        rest = {k: v for k, v in message.items() if k not in ("role", "content") and v}
+        if rest:
+            blocks.append(_text("\n" + codec.encode(rest).decode()))
+    return blocks
+
+
+def _parts(content: Any, where: str) -> Iterable[Block]:
+    if content is None or isinstance(content, str):
+        yield _text(content or "")
+        return
+    if not isinstance(content, list):
+        raise invalid_request(f"{where} is neither text nor a list of parts")
+    for index, part in enumerate(cast("list[Any]", content)):
+        yield _part(part, f"{where}[{index}]")
+
+
+def _part(part: Any, where: str) -> Block:
+    fields = codec.mapping(part)
+    kind = fields.get("type") if fields is not None else None
+    if fields is None or not isinstance(kind, str):
+        raise invalid_request(f'{where} is not a content part: it needs a "type"')
+    if kind == "text":
+        if not isinstance(fields.get("text"), str):
+            raise invalid_request(f"{where}.text is not a string")
+        return fields
+    if kind == "image_url":
+        return _image(fields, where)
+    if kind in _NATIVE:
+        return fields
+    raise invalid_request(
+        f"{where} has the type {kind!r}; text, image_url and ACP's {', '.join(_NATIVE)} are known"
+    )
+
+
+def _image(part: Block, where: str) -> Block:
+    """`{"image_url": {"url": "data:image/png;base64,..."}}`, as OpenAI's chat messages have it."""
+    url = (codec.mapping(part.get("image_url")) or {}).get("url")
+    head, comma, data = url.partition(",") if isinstance(url, str) else ("", "", "")
+    media_type, *parameters = head.removeprefix("data:").split(";")
+    if (
+        not comma
+        or not head.startswith("data:image/")
+        or not any(parameter.lower() == "base64" for parameter in parameters)
+    ):
+        raise invalid_request(f"{where}.image_url.url is not a base64 data:image/... URL")
+    return {"type": "image", "data": data, "mimeType": media_type}
+
+
+def _check(blocks: list[Block], can: PromptCapabilities) -> None:
+    offered = {"image": can.image, "audio": can.audio, "resource": can.embedded_context}
+    for block in blocks:
+        kind = block["type"]
+        if not offered.get(kind, True):
+            raise unsupported(
+                f"the agent does not take {kind} content: it did not advertise "
+                f"promptCapabilities.{_NEEDS[kind]}; nothing was sent"
+            )
+
+
+def mcp_servers(config: Config) -> list[dict[str, Any]]:
+    """ACP's `mcpServers`: `mcp_urls` with their `mcp_headers`, then `mcp_servers` as given."""
+    urls, headers = config.mcp_urls or {}, config.mcp_headers or {}
+    servers: list[dict[str, Any]] = [
+        {
+            "type": "http",
+            "name": name,
+            "url": url,
+            "headers": [{"name": k, "value": v} for k, v in headers.get(name, {}).items()],
+        }
+        for name, url in urls.items()
+    ]
+    return servers + (config.mcp_servers or [])
+
+
+def require_command(config: Config) -> list[str]:
+    """The agent's command line; raises BridgeError(invalid_request)."""
+    if not config.command or not config.command[0]:
+        raise BridgeError(
+            'config.command is empty: give the agent as a list, e.g. ["node", "agent.js"]',
+            code="invalid_request",
+            origin="host",
+        )
+    return config.command
