@@ -7,6 +7,7 @@ import pytest
 
 from tests.cases.conftest import Spawn
 from tests.peers.agent import scripted
+from tests.peers.processes import alive, wait_until
 
 SOON = 5.0
 
@@ -105,8 +106,9 @@ def test_a_death_between_turns_is_told_by_the_next_request(spawn: Spawn) -> None
 
 def test_a_closed_stdout_is_a_broken_protocol(spawn: Spawn, loop: str) -> None:
     host = spawn("--loop", loop)
-    response = host.prompt(scripted(), "say part\neof", seconds=15)
+    pid = int(host.reply(scripted(), "pid"))
+    response = host.prompt(None, "say part\neof", seconds=15)
     assert (response["ok"], response["code"]) == (False, "protocol")
     assert response["result"]["reply"] == "part"
-    assert host.survivors() == [line for line in host.survivors() if str(host.pid) in line]
+    assert wait_until(lambda: not alive(pid), SOON)
     host.shutdown()

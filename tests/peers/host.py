@@ -65,6 +65,7 @@ class Host:
         framing: str = "packets",
         environment: dict[str, str] | None = None,
         command: list[str] | None = None,
+        unread_stderr: bool = False,
     ) -> None:
         self.generation, self.framing = generation, framing
         self.marker = uuid.uuid4().hex
@@ -82,7 +83,7 @@ class Host:
             command or [*DAEMON, "stream", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._stderr,
+            stderr=subprocess.PIPE if unread_stderr else self._stderr,
             bufsize=0,
             cwd=directory,
             env=os.environ
@@ -304,7 +305,7 @@ class Host:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._reader.join(PATIENCE)
-        for pipe in (self.process.stdin, self.process.stdout):
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
