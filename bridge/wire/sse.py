@@ -35,7 +35,8 @@ class Event(NamedTuple):
 
 class Parser:
     """One stream's parser. What the stream ends in the middle of is no event, as the standard has
-    it; `pending` tells whether there is any.
+    it; `pending` tells whether there is any. `last_id` and `reconnection_ms` are what a client that
+    connects anew has to honour: they are set by fields, also of events without data.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
@@ -48,6 +49,12 @@ class Parser:
         self._data: list[bytes] = []
         self._id = ""
         self._retry: int | None = None
+        self.reconnection_ms: int | None = None
+
+    @property
+    def last_id(self) -> str:
+        """The last id the stream gave, empty if none."""
+        return self._id
 
     @property
     def pending(self) -> bool:
@@ -100,7 +107,7 @@ class Parser:
             if b"\0" not in value:
                 self._id = value.decode(errors="replace")
         elif field == b"retry" and value.isdigit():
-            self._retry = int(value[:18])
+            self._retry = self.reconnection_ms = int(value[:18])
 
     def _dispatch(self, events: list[Event]) -> None:
         if self._data:

@@ -136,3 +136,12 @@ def test_what_is_encoded_parses_back(text: str, name: str, event_id: str) -> Non
     expected = text.replace("\r\n", "\n").replace("\r", "\n").encode()
     encoded = encode(text, name=name, event_id=event_id, retry=5)
     assert parse(encoded) == [Event(name or "message", expected, event_id, 5)]
+
+
+def test_a_reader_knows_how_to_connect_anew_without_any_event() -> None:
+    parser = Parser()
+    assert parser.last_id == ""
+    assert parser.reconnection_ms is None
+    assert parser.feed(b"retry: 250\n\nid: 7\n\n") == []
+    assert parser.last_id == "7"
+    assert parser.reconnection_ms == 250
