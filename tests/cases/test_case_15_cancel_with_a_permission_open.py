@@ -7,6 +7,7 @@ import pytest
 
 from tests.cases.conftest import Spawn
 from tests.peers.agent import scripted
+from tests.peers.processes import wait_until
 from tests.peers.servers import tool_gate
 
 OPTIONS = json.dumps(
@@ -94,7 +95,7 @@ def test_a_gate_that_is_still_thinking_holds_up_no_end(spawn: Spawn, generation:
         host = spawn(generation=generation)
         turn = host.start(scripted(), ASK, tool_interception=gate.interception)
         try:
-            host.wait(lambda: gate.asked or None) if gate.asked else None
+            assert wait_until(lambda: gate.asked)
             stop = host.send("cancel") if generation == "C" else host.send("shutdown")
             response = host.answer(turn, 10)
             assert (response["ok"], response["result"]["stop_reason"]) == (True, "cancelled")

@@ -16,14 +16,14 @@ OPTIONS = json.dumps([{"optionId": "yes", "name": "Yes", "kind": "allow_once"}])
 def test_a_cancelled_turn_is_cancelled(spawn: Spawn, loop: str, reason: str) -> None:
     host = spawn("--loop", loop)
     host.hello()
-    turn = host.start(scripted(), f"{NOTHING_USED}\noncancel {reason}\nsay part\nwait cancel")
+    turn = host.start(scripted(), f"{NOTHING_USED}\nstop {reason}\nsay part\nwait cancel")
     host.text_event("part")
     host.call("cancel")
     response = host.answer(turn, 5)
     assert response["ok"] is True
     assert response["result"]["stop_reason"] == "cancelled"
     assert response["result"]["reply"] == "part"
-    assert response["agent_stop_reason"] == "end_turn" if reason == "end_turn" else True
+    assert response["agent_stop_reason"] == reason
     assert response["outcome"] == "cancelled"
     assert not response.get("usage")
     assert host.reply(None, "say next") == "next"
@@ -57,7 +57,6 @@ def test_an_agent_deaf_to_cancels_ends_with_the_turn(spawn: Spawn, loop: str) ->
 
 def test_a_turn_past_its_deadline_is_a_timeout(spawn: Spawn, loop: str) -> None:
     host = spawn("--loop", loop)
-    prompt = f"{NOTHING_USED}\noncancel end_turn\nsay part\nhang"
     prompt = f"{NOTHING_USED}\nsay part\nwait cancel"
     response = host.prompt(scripted(), prompt, turn_timeout=0.3, seconds=8)
     assert (response["ok"], response["code"], response["outcome"]) == (False, "timeout", "timeout")
