@@ -52,6 +52,7 @@ async def _stream(settings: Settings, guardian: Guardian | None) -> int:
     writer.on_broken = lambda: ending.set(0)
     async with anyio.create_task_group() as group:
         group.start_soon(writer.run)
+        group.start_soon(writer.watch)
         group.start_soon(stderr.writer.run)
         host = HostServer(reader, writer)
         daemon = Daemon(

@@ -56,6 +56,7 @@ class Agent:
         self._on_exit = on_exit
         self._room = room
         self._tap = tap
+        self._reading = anyio.CancelScope()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Starts the process, reports started, and returns when it and its family are gone.
@@ -87,10 +88,11 @@ class Agent:
 
     async def _read(self, connection: Connection) -> None:
         too_long: LineTooLong | None = None
-        try:
-            await connection.run(self.client)
-        except LineTooLong as error:
-            too_long = error
+        with self._reading:
+            try:
+                await connection.run(self.client)
+            except LineTooLong as error:
+                too_long = error
         with anyio.CancelScope(shield=True):
             if too_long is None:
                 with anyio.move_on_after(_EXIT_GRACE):
@@ -136,8 +138,15 @@ class Agent:
     async def stop(
         self, *, eof: float, term: float, kill: float = 2.0, hasten: anyio.Event | None = None
     ) -> None:
-        """Ends the process by the ladder (see Process.stop) and waits until all of it is gone."""
+        """Ends the process by the ladder (see Process.stop) and waits until all of it is gone.
+
+        What it wrote last is still read; a host that does not take it can delay the end no longer
+        than the graces.
+        """
         self.stopping = True
         await self.process.stop(eof=eof, term=term, kill=kill, hasten=hasten)
         with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(max(eof + term, 0.2)):
+                await self.gone.wait()
+            self._reading.cancel()
             await self.gone.wait()

@@ -6,6 +6,7 @@ posted goes out whole: what is left of it lives in the writer, not in a task tha
 """
 
 import os
+import select
 import stat
 from collections import deque
 from collections.abc import Callable
@@ -147,6 +148,8 @@ class FdWriter:
             self._break()
 
     def _break(self) -> None:
+        if self.broken:
+            return
         self.broken = True
         self._queue.clear()
         self.queued = 0
@@ -172,6 +175,23 @@ class FdWriter:
                     self._break()
                     return
             self._write()
+
+    async def watch(self) -> None:
+        """Returns when the reader has gone, also while nothing is being written (Linux: an error
+        on a pipe, end of file on a socket). Calls `on_broken` as a failed write does."""
+        while self._pollable and not self.broken and self._fd >= 0:
+            try:
+                await anyio.wait_readable(self._fd)
+            except (anyio.ClosedResourceError, anyio.BusyResourceError, ValueError, OSError):
+                return
+            if self._fd < 0 or not self._peer_gone():
+                return
+            self._break()
+
+    def _peer_gone(self) -> bool:
+        poll = select.poll()
+        poll.register(self._fd, 0)
+        return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
     async def drained(self) -> None:
         """Returns when nothing is queued, or the writer is broken. Needs `run` beside it."""
