@@ -1,0 +1,98 @@
+"""Offsets of members and elements, and what counts as JSON."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.wire.json_scan import (
+    DEPTH,
+    NotJSON,
+    elements,
+    members,
+    raw_array,
+    raw_object,
+    skip_space,
+    skip_value,
+)
+from tests.jsontext import KEYS, VALUES, read, spelt
+
+
+@given(VALUES.flatmap(spelt), st.binary(max_size=3))
+def test_a_value_ends_where_it_ends(text: str, behind: bytes) -> None:
+    data = text.encode()
+    end = skip_value(data, 0)
+    assert read(data[:end]) == read(data)
+    assert not data[end:].strip()
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+@given(st.lists(st.tuples(KEYS, VALUES), max_size=6).map(tuple).flatmap(spelt))
+def test_members_stand_where_they_are_said_to(kind: Any, text: str) -> None:
+    data = kind(text.encode())
+    start = skip_space(data, 0)
+    for known in ({}, raw_object(data)):
+        found = members(data, start, known)
+        assert tuple((m.key, read(data[m.start : m.end])) for m in found) == read(data)
+        assert all(data[m.at : m.at + 1] == b'"' for m in found)
+
+
+@given(st.lists(VALUES, max_size=6).flatmap(spelt))
+def test_elements_stand_where_they_are_said_to(text: str) -> None:
+    data = text.encode()
+    start = skip_space(data, 0)
+    for known in (None, raw_array(data)):
+        found = elements(data, start, known)
+        assert [read(data[begin:end]) for begin, end in found] == read(data)
+
+
+@given(
+    st.one_of(
+        st.binary(max_size=12),
+        st.text('{}[]",:0123456789.eE+-tfn \\u"ax', max_size=12).map(str.encode),
+        VALUES.flatmap(spelt)
+        .map(str.encode)
+        .flatmap(
+            lambda text: st.tuples(st.just(text), st.integers(0, len(text)), st.binary(max_size=2))
+        )
+        .map(lambda parts: parts[0][: parts[1]] + parts[2] + parts[0][parts[1] + 1 :]),
+    )
+)
+def test_what_is_json_is_what_the_standard_library_says(data: bytes) -> None:
+    try:
+        text = data.decode()
+        json.loads(text, parse_constant=refuse)
+        good = True
+    except ValueError:
+        good = False
+    try:
+        data.decode()
+        ours = skip_space(data, skip_value(data, 0)) == len(data)
+    except (NotJSON, UnicodeDecodeError):
+        ours = False
+    assert ours == good
+
+
+def refuse(word: str) -> None:
+    raise ValueError(word)
+
+
+def test_a_key_given_twice_has_its_own_values() -> None:
+    for text in (
+        b'{"a":1,"a":12}',
+        b'{"a":12,"a":1}',
+        b'{"a":[1],"a":[]}',
+        b'{"a":1,"\\u0061":1.5}',
+    ):
+        found = members(text, 0, raw_object(text))
+        assert [(m.key, read(text[m.start : m.end])) for m in found] == list(read(text))
+
+
+@pytest.mark.parametrize("opening, closing", [(b"[", b"]"), (b'{"a":', b"}")])
+def test_nesting_is_bounded_and_needs_no_stack(opening: bytes, closing: bytes) -> None:
+    deep = opening * DEPTH + b"1" + closing * DEPTH
+    assert skip_value(deep, 0) == len(deep)
+    with pytest.raises(NotJSON, match="deeper"):
+        skip_value(opening + deep + closing, 0)
