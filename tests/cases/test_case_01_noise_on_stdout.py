@@ -61,7 +61,9 @@ def test_noise_is_logged_with_the_session_s_name(spawn: Spawn, loop: str) -> Non
 )
 def test_any_line_that_says_nothing_is_skipped(spawn: Spawn, noise: bytes) -> None:
     host = spawn()
-    agent = scripted(f"start={(noise + bytes([10])).hex()}")
+    # One argument of a process may have 128 KiB.
+    start = noise + b"\n" if len(noise) < 50_000 else b""
+    agent = scripted(f"start={start.hex()}")
     prompt = f"say one, \nbytes {(noise + bytes([10])).hex()}\nsay two"
     assert host.reply(agent, prompt) == "one, two"
     assert host.reply(agent, "say three") == "three"

@@ -259,7 +259,7 @@ DIRECTIVES = {
     ),
     "bytes": lambda turn, rest: send(turn, bytes.fromhex(rest)),
     "batch": do_batch,
-    "pieces": lambda turn, rest: setattr(State, "pieces", int(rest)),
+    "pieces": do_pieces,
     "stop": lambda turn, rest: turn.result.update(stopReason=rest),
     "result": lambda turn, rest: turn.result.update(json.loads(rest)),
     "error": lambda turn, rest: setattr(turn, "error", json.loads(rest)),
