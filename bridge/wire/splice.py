@@ -7,6 +7,7 @@ key the last counts and is edited; leaving a key out leaves all of them out.
 Called by bridge.model with the rules of bridge.rules; knows none of them.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -21,7 +22,6 @@ from bridge.wire.json_scan import (
     raw_array,
     raw_object,
     skip_space,
-    skip_value,
 )
 from protocol_schemas.model import Change, ChatMessage, ChatRequest, Raw
 
@@ -32,6 +32,8 @@ Parts = list[bytes | memoryview]
 _typed = msgspec.json.Decoder(ChatRequest).decode
 _MESSAGE_FIELDS = ChatMessage.__struct_fields__
 _REQUEST_FIELDS = tuple(name for name in ChatRequest.__struct_fields__ if name != "messages")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_REPLACEMENT = rb"\\ufffd"
 _SHOWN = 200
 
 
@@ -63,11 +65,23 @@ class Chat:
 
     def __init__(self, text: Text) -> None:
         self._text = text
+        self._scan = text
+        """The text to find places in: as long as the text itself."""
         self._slow = False
         try:
             self.request = _typed(text)
         except (msgspec.DecodeError, RecursionError):
-            # Not JSON, or JSON as msgspec does not take it, or a message that is no object.
+            self._read_again()
+
+    def _read_again(self) -> None:
+        """Reads what msgspec did not: lone surrogates, which JavaScript sends, stand for others;
+        what it still does not take (deep nesting, a message that is no object) is scanned.
+        """
+        scan = _SURROGATE.sub(_REPLACEMENT, self._text)
+        try:
+            self.request = _typed(scan)
+            self._scan = scan
+        except (msgspec.DecodeError, RecursionError):
             self._slow = True
             self.request = self._read_slowly()
 
@@ -92,8 +106,8 @@ class Chat:
         places = self._places(inside) if wanted else []
         for index, wishes in wanted.items():
             start, end = places[index]
-            known = {} if self._slow else raw_object(memoryview(self._text)[start:end])
-            message = members(self._text, start, known, 2)
+            known = {} if self._slow else raw_object(memoryview(self._scan)[start:end])
+            message = members(self._scan, start, known, 2)
             path = f"messages[{index}]."
             more, changed = edit_object(self._text, start, message, wishes, path)
             spans += more
@@ -105,7 +119,7 @@ class Chat:
         return skip_space(self._text, 0)
 
     def _members(self) -> list[Member]:
-        return members(self._text, self._start, {} if self._slow else raw_object(self._text))
+        return members(self._scan, self._start, {} if self._slow else raw_object(self._scan))
 
     def _places(self, inside: list[Member]) -> list[tuple[int, int]]:
         """Where the messages stand."""
@@ -114,8 +128,8 @@ class Chat:
             return []
         if self._slow:
             return elements(self._text, last.start, None, 1)
-        known = raw_array(memoryview(self._text)[last.start : last.end])
-        return elements(self._text, last.start, known)
+        known = raw_array(memoryview(self._scan)[last.start : last.end])
+        return elements(self._scan, last.start, known)
 
     def _read_slowly(self) -> ChatRequest:
         text, start = self._text, self._start
@@ -123,9 +137,10 @@ class Chat:
             raise NotJSON("not an object")
         if not is_utf8(text):
             raise NotJSON("not UTF-8")
-        if skip_space(text, skip_value(text, start)) != len(text):
+        inside = members(text, start, {}, 1)
+        end = skip_space(text, inside[-1].end if inside else start + 1) + 1
+        if skip_space(text, end) != len(text):
             raise NotJSON("something behind the object")
-        inside = members(text, start, {})
         values = _values(text, inside, _REQUEST_FIELDS)
         found: list[ChatMessage] = []
         for begin, _ in self._places(inside):

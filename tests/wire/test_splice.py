@@ -178,6 +178,14 @@ def test_nesting_beyond_the_fast_parser_is_no_obstacle() -> None:
     assert spliced(deep % b"") == deep % b',"content":""'
 
 
+@pytest.mark.parametrize(
+    "text", [r"\ud83d", r"\uDE00\ud83d", r"\\ud83d", r"\\\ud83d", r"\ud83d\ude00", r"\ud83dx"]
+)
+def test_lone_surrogates_stay_as_sent(text: str) -> None:
+    body = b'{"\\ud83d":1,"messages":[{"role":"assistant","x":"%b"%b}],"\\udc00":1}'
+    assert spliced(body % (text.encode(), b"")) == body % (text.encode(), b',"content":""')
+
+
 def test_members_are_cut_out_with_one_comma_each() -> None:
     def gone(message: ChatMessage) -> Edits:
         return {"tool_calls": None, "refusal": None, "content": b'""'}
