@@ -16,7 +16,7 @@ from bridge.config import Settings, backend
 from bridge.host.server import HostServer
 from bridge.io import stdio
 from bridge.io.guardian import Guardian
-from bridge.io.pipes import FdWriter
+from bridge.io.pipes import FdReader, FdWriter
 from bridge.session.daemon import Daemon
 from bridge.session.operations import Operations
 
@@ -54,7 +54,7 @@ async def _stream(settings: Settings, guardian: Guardian | None) -> int:
         group.start_soon(writer.run)
         group.start_soon(writer.watch)
         group.start_soon(stderr.writer.run)
-        host = HostServer(reader, writer)
+        host = HostServer(writer)
         daemon = Daemon(
             group,
             host,
@@ -62,22 +62,21 @@ async def _stream(settings: Settings, guardian: Guardian | None) -> int:
             environment=os.environ,
             write_stderr=stderr.write,
         )
-        await group.start(_watch_signals, ending, daemon)
+        await group.start(watch_signals, ending, daemon)
         operations = Operations(daemon, group, defaults=settings.defaults)
-        await _serve(host, operations, ending)
-        if ending.signalled:
-            await daemon.stop()
-        else:
-            await daemon.shutdown()
-        await _drain(writer, stderr.writer)
+        await _serve(host, reader, operations, ending)
+        await daemon.end(hurried=ending.signalled)
+        await drain(writer, stderr.writer)
         group.cancel_scope.cancel()
     reader.close()
     return ending.code or 0
 
 
-async def _serve(host: HostServer, operations: Operations, ending: Ending) -> None:
+async def _serve(
+    host: HostServer, reader: FdReader, operations: Operations, ending: Ending
+) -> None:
     async def read() -> None:
-        await host.run(operations.take)
+        await host.run(reader, operations.take)
         ending.set(0)
 
     async def finish() -> None:
@@ -91,7 +90,7 @@ async def _serve(host: HostServer, operations: Operations, ending: Ending) -> No
         tasks.cancel_scope.cancel()
 
 
-async def _watch_signals(ending: Ending, daemon: Daemon, *, task_status: TaskStatus[None]) -> None:
+async def watch_signals(ending: Ending, daemon: Daemon, *, task_status: TaskStatus[None]) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         task_status.started()
         async for number in signals:
@@ -107,7 +106,7 @@ async def _watch_signals(ending: Ending, daemon: Daemon, *, task_status: TaskSta
                 await daemon.hurry(eof=0, term=0)
 
 
-async def _drain(*writers: FdWriter) -> None:
+async def drain(*writers: FdWriter) -> None:
     with anyio.move_on_after(_DRAIN):
         for writer in writers:
             await writer.drained()

@@ -40,8 +40,7 @@ Tap = Callable[[str, bytes], None]
 class HostServer:
     """One host, for the life of the daemon."""
 
-    def __init__(self, reader: FdReader, writer: FdWriter, *, tap: Tap | None = None) -> None:
-        self._reader = reader
+    def __init__(self, writer: FdWriter, *, tap: Tap | None = None) -> None:
         self._writer = writer
         self._tap = tap
         self._framer = packets.PacketFramer()
@@ -51,11 +50,11 @@ class HostServer:
 
     # in
 
-    async def run(self, on_request: Callable[[dict[str, Any]], None]) -> None:
+    async def run(self, reader: FdReader, on_request: Callable[[dict[str, Any]], None]) -> None:
         """Hands over each request, checked as far as all are alike: an object with an operation,
         and an id that is not in flight. Returns at EOF, and after a packet over the ceiling."""
         try:
-            while data := await self._reader.receive():
+            while data := await reader.receive():
                 for body in self._framer.feed(data):
                     self._take(body, on_request)
                 if self._writer.queued > UNREAD_CEILING:

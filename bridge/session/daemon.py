@@ -102,9 +102,9 @@ class Daemon:
                 if session.agent is not None:
                     tasks.start_soon(partial(session.agent.stop, eof=eof, term=term))
 
-    async def stop(self) -> None:
-        """`shutdown` as a signal wants it."""
-        await self.shutdown(HURRIED)
+    async def end(self, *, hurried: bool) -> None:
+        """`shutdown` without a host that waits for it; hurried after a signal."""
+        await self.shutdown(HURRIED if hurried else None)
 
     def _on_stderr(self, name: str, data: bytes) -> None:
         self._write_stderr(data)

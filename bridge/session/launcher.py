@@ -36,7 +36,7 @@ class Opened(msgspec.Struct):
     session_id: str
     result: dict[str, Any]
 
-    def described(self) -> dict[str, Any]:
+    def description(self) -> dict[str, Any]:
         """The result of `open` (HOST_PROTOCOL §4)."""
         initialized = self.agent.client.initialized
         assert initialized is not None
@@ -49,6 +49,11 @@ class Opened(msgspec.Struct):
             "config_options": self.result.get("configOptions"),
             "auth_methods": initialized.auth_methods or [],
         }
+
+
+async def described(opening: Awaitable[Opened]) -> dict[str, Any]:
+    """The result of `open` for an opening under way."""
+    return (await opening).description()
 
 
 class Launcher:
@@ -118,18 +123,23 @@ class Launcher:
 
     async def restore(
         self,
-        method: str,
+        method: str | None,
         agent: Agent,
         config: Config,
         session_id: str,
         sink: Sink,
         done: Callable[[], None],
     ) -> Opened:
-        """`session/load` or `session/resume`, if the agent can; `done` is called when the history
-        has been replayed. Raises BridgeError(session_not_found) where the agent refuses."""
+        """`session/load` or `session/resume`, if the agent can (None: resume, else load); `done` is
+        called when the history has been replayed. Raises BridgeError(session_not_found) where the
+        agent refuses."""
         can = agent.client.capabilities
-        able = can.load_session if method == "session/load" else can.session("resume")
-        if not able:
+        able = {"session/resume": can.session("resume"), "session/load": can.load_session}
+        if method is None:
+            method = next((name for name in able if able[name]), None)
+        if method is None:
+            raise unsupported("the agent can neither resume nor load sessions: not advertised")
+        if not able[method]:
             raise unsupported(f"the agent does not support {method}: it did not advertise it")
         params = {"sessionId": session_id, **self._params(agent, config)}
         try:

@@ -20,6 +20,7 @@ from bridge.rpc.connection import LINE_CEILING
 from bridge.session import controls, translate
 from bridge.session.daemon import Daemon
 from bridge.session.jobs import PromptJob
+from bridge.session.launcher import described
 from bridge.session.session import Session
 from bridge.session.turn import TurnResult
 from bridge.wire import codec, packets
@@ -141,13 +142,13 @@ class Operations:
     async def _open(self, request: dict[str, Any], name: str) -> _Result:
         config = fields_of(request, shapes.Open).config
         session = self._daemon.session(name)
-        return await session.queue.call(lambda: _described(session.open(config)))
+        return await session.queue.call(lambda: described(session.open(config)))
 
     async def _restore(self, method: str, request: dict[str, Any], name: str) -> _Result:
         fields = fields_of(request, shapes.Restore)
         session = self._daemon.session(name)
         return await session.queue.call(
-            lambda: _described(session.restore(method, fields.session_id, fields.config))
+            lambda: described(session.restore(method, fields.session_id, fields.config))
         )
 
     async def _resume(self, request: dict[str, Any], name: str) -> _Result:
@@ -164,7 +165,7 @@ class Operations:
             raise invalid_request(f"there is a session {fields.new_session!r} already")
         branch = self._daemon.session(fields.new_session)
         try:
-            return await branch.queue.call(lambda: _described(branch.fork(source, fields.cwd)))
+            return await branch.queue.call(lambda: described(branch.fork(source, fields.cwd)))
         except BridgeError:
             await self._daemon.close(fields.new_session)
             raise
@@ -225,7 +226,3 @@ def _state(session: Session) -> _Result:
         "queued_messages": len(session.mailbox),
         "noise_lines": agent.client.noise_lines if agent is not None else 0,
     }
-
-
-async def _described(opening: Awaitable[Any]) -> _Result:
-    return (await opening).described()

@@ -92,13 +92,14 @@ class Session:
         """`session/new` on an agent of its own; raises BridgeError."""
         return await self._open(config, lambda agent: self.launcher.new(agent, config, self))
 
-    async def restore(self, method: str, session_id: str, config: Config) -> Opened:
-        """`session/load` or `session/resume`; what is replayed is marked and never output."""
+    async def restore(self, method: str | None, session_id: str, config: Config) -> Opened:
+        """`session/load` or `session/resume` (None: what the agent can); what is replayed is
+        marked and never output."""
 
         def replayed() -> None:
             self._replaying = False
 
-        self._replaying = method == "session/load"
+        self._replaying = method != "session/resume"
         try:
             opened = await self._open(
                 config,

@@ -1,0 +1,339 @@
+"""The Python API for hosts: `Bridge` spawns a daemon and speaks its native protocol with it.
+
+    async with Bridge.spawn() as bridge:
+        async with bridge.session(command=["node", "agent.js"]) as session:
+            turn = await session.prompt("hello")
+
+Owns: the daemon's process and the requests in flight. Rules: works on asyncio and trio; a failed
+request raises, with what had come of the turn; leaving a context ends what it started. Touches
+nothing of the host's process (no signals, no child reaping). `bridge.client_sync` has the same
+without async.
+"""
+
+import math
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+import msgspec
+from anyio.abc import Process
+
+from bridge.errors import BridgeError
+from bridge.wire import codec, packets
+
+EVENTS = ("update", "mcp", "model", "stderr", "exit", "turn", "mode", "notice")
+"""What a session subscribes to by default; `permission` and `elicitation` must be answered."""
+DAEMON = (sys.executable, "-m", "bridge", "stream")
+_ENDING = 12.0
+"""Seconds for the daemon to end by itself: it answers a shutdown within 10."""
+
+Message = str | list[dict[str, Any]]
+Event = dict[str, Any]
+
+
+class Turn(msgspec.Struct):
+    """One finished turn (HOST_PROTOCOL §4). `response`: the whole packet."""
+
+    reply: str
+    stop_reason: str | None
+    response_metadata: dict[str, Any]
+    update_metadata: list[dict[str, Any]]
+    number: int | None
+    outcome: str
+    agent_stop_reason: str | None
+    usage: dict[str, Any] | None
+    response: dict[str, Any]
+
+
+class TurnFailed(BridgeError):
+    """A turn that ended with an error; `turn` holds what had come by then."""
+
+    def __init__(self, error: BridgeError, turn: Turn) -> None:
+        super().__init__(
+            error.message, code=error.code, origin=error.origin, data=error.data, extra=error.extra
+        )
+        self.turn = turn
+
+
+class Events:
+    """The events of a session (or of all), from the moment this was made; ends with the session."""
+
+    def __init__(self, wanted: Callable[[Event], bool], forget: Callable[["Events"], None]) -> None:
+        self._wanted = wanted
+        self._forget = forget
+        self._send, self._receive = anyio.create_memory_object_stream[Event](math.inf)
+
+    def offer(self, event: Event) -> None:
+        if self._wanted(event):
+            self._send.send_nowait(event)
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self._receive.__aiter__()
+
+    def close(self) -> None:
+        """Ends the iteration once what has come is consumed."""
+        self._forget(self)
+        self._send.close()
+
+
+class Bridge:
+    """A running daemon. Made by `spawn`."""
+
+    def __init__(self, process: Process, on_stderr: Callable[[bytes], None] | None) -> None:
+        self._process = process
+        self._on_stderr = on_stderr
+        self._lock = anyio.Lock()
+        self._count = 0
+        self._waiting: dict[int, tuple[anyio.Event, list[dict[str, Any]]]] = {}
+        self._listeners: list[Events] = []
+        self._ended: str | None = None
+        self.hello: dict[str, Any] = {}
+        """The daemon's answer to hello: its version, operations, events and limits."""
+
+    @classmethod
+    @asynccontextmanager
+    async def spawn(
+        cls,
+        *,
+        daemon: Sequence[str] = DAEMON,
+        options: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        events: Sequence[str] = EVENTS,
+        on_stderr: Callable[[bytes], None] | None = None,
+    ) -> AsyncGenerator["Bridge"]:
+        """Starts a daemon; leaving the context shuts it down, agents included.
+
+        `options`: further arguments (`--record FILE`); `on_stderr` gets the daemon's stderr, which
+        is this process's own otherwise.
+        """
+        process = await anyio.open_process(
+            [*daemon, *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if on_stderr else None,
+            env=env,
+            cwd=cwd,
+        )
+        bridge = cls(process, on_stderr)
+        failure: BaseException | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bridge._read)
+            tasks.start_soon(bridge._read_stderr)
+            try:
+                bridge.hello = await bridge.request(
+                    "hello", protocol=1, client={"name": "bridge.client"}, events=list(events)
+                )
+                yield bridge
+            except BaseException as error:  # noqa: BLE001
+                # Raised again outside the group, which would wrap it.
+                failure = error
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await bridge._end()
+                tasks.cancel_scope.cancel()
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure
+
+    async def request(self, operation: str, **fields: Any) -> Any:
+        """Sends any operation and gives its result; raises BridgeError."""
+        response = await self._exchange(operation, fields)
+        if not response.get("ok"):
+            raise _error(response)
+        return response.get("result")
+
+    async def prompt(self, session: str, config: dict[str, Any]) -> Turn:
+        """One turn in a named session; raises TurnFailed, or BridgeError if the daemon is gone."""
+        response = await self._exchange("prompt", {"session": session, "config": config})
+        turn = _turn(response)
+        if not response.get("ok"):
+            raise TurnFailed(_error(response), turn)
+        return turn
+
+    @asynccontextmanager
+    async def session(
+        self, name: str = "", *, command: Sequence[str], **config: Any
+    ) -> AsyncGenerator["Session"]:
+        """Starts an agent and makes a session with it; `config` is that of `open`."""
+        result = await self.request(
+            "open", session=name, config={"command": list(command), **config}
+        )
+        session = Session(self, name, result)
+        try:
+            yield session
+        finally:
+            with anyio.CancelScope(shield=True):
+                await session.close()
+
+    def events(self, session: str | None = None) -> Events:
+        """The events of one session, or of all, from now on."""
+
+        def wanted(event: Event) -> bool:
+            return session is None or event.get("session") == session
+
+        events = Events(wanted, lambda item: self._listeners.remove(item))
+        self._listeners.append(events)
+        return events
+
+    async def _exchange(self, operation: str, fields: dict[str, Any]) -> dict[str, Any]:
+        if self._ended is not None:
+            raise BridgeError(self._ended, code="internal")
+        self._count += 1
+        ident = self._count
+        answered, answer = anyio.Event(), list[dict[str, Any]]()
+        self._waiting[ident] = answered, answer
+        body = codec.encode({"id": ident, "operation": operation, **fields})
+        try:
+            with anyio.CancelScope(shield=True):
+                # A packet that is cut short would put the whole stream out of step.
+                await self._write(b"".join(packets.frame(body, prefixed=True)))
+            await answered.wait()
+        finally:
+            del self._waiting[ident]
+        if not answer:
+            raise BridgeError(self._ended or "the daemon ended", code="internal")
+        return answer[0]
+
+    async def _write(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        async with self._lock:
+            try:
+                await self._process.stdin.send(data)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+                raise BridgeError("the daemon has ended", code="internal") from error
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        framer = packets.PacketFramer()
+        async for data in self._process.stdout:
+            for body in framer.feed(data):
+                self._take(codec.decode(body))
+        code = await self._process.wait()
+        self._ended = f"the daemon ended with exit code {code}; its stderr says why"
+        for answered, _ in self._waiting.values():
+            answered.set()
+        for listener in list(self._listeners):
+            listener.close()
+
+    def _take(self, packet: dict[str, Any]) -> None:
+        if "event" in packet:
+            for listener in self._listeners:
+                listener.offer(packet)
+        elif (waiting := self._waiting.get(packet.get("id", 0))) is not None:
+            waiting[1].append(packet)
+            waiting[0].set()
+
+    async def _read_stderr(self) -> None:
+        if self._process.stderr is not None and self._on_stderr is not None:
+            async for data in self._process.stderr:
+                self._on_stderr(data)
+
+    async def _end(self) -> None:
+        assert self._process.stdin is not None
+        with anyio.move_on_after(_ENDING):
+            # If it is gone already, those whom it concerned were told.
+            with suppress(BridgeError):
+                await self.request("shutdown")
+            await self._process.stdin.aclose()
+            await self._process.wait()
+        if self._process.returncode is None:
+            self._process.terminate()
+            with anyio.move_on_after(5):
+                await self._process.wait()
+        if self._process.returncode is None:
+            self._process.kill()
+        await self._process.aclose()
+
+
+class Session:
+    """A session of the daemon. Made by `Bridge.session`."""
+
+    def __init__(self, bridge: Bridge, name: str, opened: dict[str, Any]) -> None:
+        self.name = name
+        self.opened = opened
+        """The result of `open`: session_id, agent, capabilities, modes, config_options, ..."""
+        self._bridge = bridge
+        self._events: list[Events] = []
+        self._closed = False
+
+    async def prompt(self, *contents: Message, **config: Any) -> Turn:
+        """One turn; several contents are joined by a blank line. `config`: deadlines and the
+        like for this turn. Raises TurnFailed."""
+        return await self._bridge.prompt(self.name, {"user_contents": list(contents), **config})
+
+    async def steer(self, message: Message, *, message_id: str | None = None) -> dict[str, Any]:
+        """Brings a message into the running turn; the agent's receipt."""
+        return await self.request("steer", message=message, message_id=message_id)
+
+    async def send(
+        self, message: Message, *, mode: str = "queue", message_id: str | None = None
+    ) -> dict[str, Any]:
+        """Has a message delivered after the running turn (queue) or into it (steer)."""
+        return await self.request("send", message=message, mode=mode, message_id=message_id)
+
+    async def cancel(self) -> None:
+        """Cancels the running turn; returns when it has ended."""
+        await self.request("cancel")
+
+    async def answer_permission(self, event: Event, outcome: str | dict[str, str]) -> None:
+        """Answers a `permission` event: "allow", "deny", "cancel" or {"option_id": ...}."""
+        await self.request("permission", request_id=event["request_id"], outcome=outcome)
+
+    def events(self) -> Events:
+        """The events of this session from now on; the iteration ends when it is closed."""
+        events = self._bridge.events(self.name)
+        self._events.append(events)
+        return events
+
+    async def request(self, operation: str, **fields: Any) -> Any:
+        """Any other operation on this session; raises BridgeError."""
+        return await self._bridge.request(operation, session=self.name, **fields)
+
+    async def close(self) -> dict[str, Any]:
+        """Ends the session and its agent; the agent's close metadata. Idempotent."""
+        if self._closed:
+            return {}
+        self._closed = True
+        try:
+            result = await self.request("close")
+        except BridgeError:
+            return {}
+        finally:
+            for events in self._events:
+                events.close()
+        return result["response_metadata"]
+
+
+_BESIDE = ("turn", "agent_stop_reason", "outcome", "usage", "truncated")
+
+
+def _error(response: dict[str, Any]) -> BridgeError:
+    known = ("id", "ok", "result", "error", "code", "origin", "error_data", *_BESIDE)
+    return BridgeError(
+        response.get("error") or "the daemon gave no words",
+        code=response.get("code", "internal"),
+        origin=response.get("origin", "bridge"),
+        data=response.get("error_data"),
+        extra={key: value for key, value in response.items() if key not in known},
+    )
+
+
+def _turn(response: dict[str, Any]) -> Turn:
+    result = codec.mapping(response.get("result")) or {}
+    return Turn(
+        reply=result.get("reply", ""),
+        stop_reason=result.get("stop_reason"),
+        response_metadata=result.get("response_metadata", {}),
+        update_metadata=result.get("update_metadata", []),
+        number=response.get("turn"),
+        outcome=response.get("outcome", "failed"),
+        agent_stop_reason=response.get("agent_stop_reason"),
+        usage=response.get("usage"),
+        response=response,
+    )

@@ -1,0 +1,125 @@
+"""One prompt and nothing else: the daemon without a host, for `acp-mcp-bridge once`.
+
+Owns: the config file (read, then deleted: it may hold secrets), the session file, and the exit
+code. The session it runs is the same as any host's. Called by `bridge.cli.once`.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from bridge import log
+from bridge.app import Ending, drain, watch_signals
+from bridge.config import Settings, backend
+from bridge.errors import BridgeError, UsageError
+from bridge.host import responses
+from bridge.host.server import HostServer
+from bridge.io import stdio
+from bridge.io.guardian import Guardian
+from bridge.session import translate
+from bridge.session.daemon import Daemon
+from bridge.session.jobs import PromptJob
+from bridge.session.launcher import described
+from bridge.session.session import Session
+from bridge.session.turn import TurnResult
+from bridge.wire import codec
+from protocol_schemas.acp import AgentCapabilities
+from protocol_schemas.host import Config
+
+
+def run(path: str, settings: Settings, guardian: Guardian | None) -> int:
+    """Runs the prompt of a config file; gives the exit code. Raises UsageError, BridgeError."""
+    config = _read(path, settings.defaults)
+    return anyio.run(_once, config, settings, guardian, **backend(settings.loop))
+
+
+def _read(path: str, defaults: dict[str, Any]) -> Config:
+    try:
+        data = Path(path).read_bytes()
+        os.unlink(path)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    try:
+        fields = codec.mapping(codec.decode(data))
+        if fields is None:
+            raise UsageError(f"{path} is not a JSON object")
+        config = codec.convert(defaults | fields, Config)
+    except codec.JSONError as error:
+        raise UsageError(f"{path}: {error}") from None
+    if config.messages is None and config.user_contents is None:
+        raise UsageError(f'{path}: "messages" is missing')
+    return config
+
+
+async def _once(config: Config, settings: Settings, guardian: Guardian | None) -> int:
+    ending = Ending()
+    _, writer = stdio.claim()
+    stderr = stdio.Stderr()
+    log.configure(settings.log_level, stderr.write)
+    response: responses.Response = {}
+    async with anyio.create_task_group() as group:
+        group.start_soon(writer.run)
+        group.start_soon(stderr.writer.run)
+        daemon = Daemon(
+            group,
+            HostServer(writer),
+            family=guardian.family if guardian else None,
+            environment=os.environ,
+            write_stderr=stderr.write,
+        )
+        await group.start(watch_signals, ending, daemon)
+
+        async def prompt() -> None:
+            response.update(await _prompt(daemon.session(""), config))
+            ending.set(0 if response["ok"] else 1)
+
+        group.start_soon(prompt)
+        await ending.event.wait()
+        await daemon.end(hurried=ending.signalled)
+        if response.get("ok") and not ending.signalled:
+            writer.post(response["reply"].encode(errors="replace"))
+        else:
+            words = response.get("error", "stopped before the turn had ended")
+            stderr.write(f"acp-mcp-bridge: {words}\n".encode(errors="replace"))
+        await drain(writer, stderr.writer)
+        group.cancel_scope.cancel()
+    return ending.code or (0 if response.get("ok") else 1)
+
+
+async def _prompt(session: Session, config: Config) -> responses.Response:
+    """Generation A's response to the config, the session restored or noted by `session_path`."""
+    request: dict[str, Any] = {"operation": "prompt", "config": {"messages": []}}
+    path = Path(config.session_path) if config.session_path else None
+    try:
+        if path is not None and path.exists():
+            known = path.read_text().strip()
+            await session.queue.call(lambda: described(session.restore(None, known, config)))
+        result = await _turn(session, config)
+        response = responses.turn(request, result, allow_empty=config.allow_empty_tool_reply)
+        if response["ok"] and path is not None and not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(session.session_id or "")
+    except BridgeError as error:
+        return responses.failure(request, error)
+    except OSError as error:
+        words = f"session_path {config.session_path}: {error.strerror}"
+        return responses.failure(request, BridgeError(words, code="invalid_request"))
+    return response
+
+
+async def _turn(session: Session, config: Config) -> TurnResult:
+    ended = anyio.Event()
+    results: list[TurnResult] = []
+
+    def respond(result: TurnResult) -> None:
+        results.append(result)
+        ended.set()
+
+    def blocks(can: AgentCapabilities, first: bool) -> list[dict[str, Any]]:
+        return translate.prompt_blocks(config, can, first=first)
+
+    session.queue.put(PromptJob(config, blocks, respond))
+    await ended.wait()
+    return results[0]
