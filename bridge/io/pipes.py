@@ -19,27 +19,36 @@ _IOV = 64
 
 
 def reopen(fd: int, flags: int) -> int:
-    """A descriptor of our own for an inherited pipe, not blocking; fd itself is left as it is.
+    """A descriptor of our own for an inherited pipe or terminal, not blocking; fd is left as it is.
 
     O_NONBLOCK belongs to the open file description, which the parent may share; Linux gives a
-    pipe a second one through /proc. Elsewhere (sockets, macOS) the shared one has to do.
+    second one through /proc. Elsewhere (sockets, pipes on macOS) the shared one has to do.
     """
-    mode = os.fstat(fd).st_mode
-    if stat.S_ISFIFO(mode):
-        try:
-            return os.open(f"/proc/self/fd/{fd}", flags | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            pass
+    if not stat.S_ISSOCK(os.fstat(fd).st_mode) and pollable(fd):
+        for path in (f"/proc/self/fd/{fd}", os.ttyname(fd) if os.isatty(fd) else ""):
+            try:
+                return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+            except OSError:
+                continue
     copy = os.dup(fd)
-    if pollable(copy):
+    if pollable(copy) and not os.isatty(copy):
         os.set_blocking(copy, False)
     return copy
 
 
 def pollable(fd: int) -> bool:
-    """Whether readiness can be waited for: pipes and sockets, not regular files or terminals."""
+    """Whether readiness can be waited for: pipes, sockets and terminals, not files."""
     mode = os.fstat(fd).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or (stat.S_ISCHR(mode) and os.isatty(fd))
+
+
+def _own(fd: int) -> bool:
+    """Makes a pipe or socket non-blocking; tells whether fd is pollable. A terminal is left as it
+    is: its description is the user's shell's too. `reopen` gives one that does not block."""
+    able = pollable(fd)
+    if able and not os.isatty(fd):
+        os.set_blocking(fd, False)
+    return able
 
 
 class FdReader:
@@ -57,11 +66,12 @@ class FdReader:
         """What is there, at most `size` bytes; `b""` at the end of the stream or once closed."""
         if not self._pollable:
             return await anyio.to_thread.run_sync(self._read_blocking, size, abandon_on_cancel=True)
+        waited = False
         while self._fd >= 0:
             try:
                 data = os.read(self._fd, size)
             except BlockingIOError:
-                self.waiting = True
+                self.waiting = waited = True
                 try:
                     await anyio.wait_readable(self._fd)
                 except (anyio.ClosedResourceError, ValueError, OSError):
@@ -71,7 +81,9 @@ class FdReader:
                 continue
             except OSError:
                 return b""
-            await anyio.lowlevel.checkpoint()
+            if not waited:
+                # A stream that is always readable must not keep the others from their turn.
+                await anyio.lowlevel.checkpoint()
             return data
         return b""
 
@@ -99,21 +111,19 @@ class FdWriter:
 
     def __init__(self, fd: int, *, on_broken: Callable[[], None] | None = None) -> None:
         self._fd = fd
-        self._pollable = pollable(fd)
-        if self._pollable:
-            os.set_blocking(fd, False)
+        self._pollable = _own(fd)
         self._queue: deque[memoryview] = deque()
         self.on_broken = on_broken
         self._work = anyio.Event()
         self._room = anyio.Event()
-        self._closing = False
+        self.closed = False
         self.broken = False
         self.queued = 0
         """Bytes posted and not yet taken by the descriptor."""
 
     def post(self, *parts: bytes | bytearray | memoryview) -> None:
         """Puts one frame (in parts) behind those before it and writes what the descriptor takes."""
-        if self.broken or self._closing:
+        if self.broken or self.closed:
             return
         idle = not self._queue
         for part in parts:
@@ -162,7 +172,7 @@ class FdWriter:
         """Writes what `post` could not, until the writer is closed and drained, or broken."""
         while not self.broken:
             if not self._queue:
-                if self._closing:
+                if self.closed:
                     return
                 self._room.set()
                 await self._work.wait()
@@ -196,12 +206,13 @@ class FdWriter:
     async def drained(self) -> None:
         """Returns when nothing is queued, or the writer is broken. Needs `run` beside it."""
         while self._queue and not self.broken:
-            self._room = anyio.Event()
+            if self._room.is_set():
+                self._room = anyio.Event()
             await self._room.wait()
 
     def close(self) -> None:
         """Closes the descriptor and forgets what is queued; await `drained` first to keep it."""
-        self._closing = True
+        self.closed = True
         self._queue.clear()
         self.queued = 0
         self._work.set()
