@@ -21,7 +21,7 @@ from bridge.session.daemon import Daemon
 from bridge.session.operations import Operations
 
 _DRAIN = 1.0
-"""Seconds that the host has at the end to take what is left for it."""
+"""Seconds at the end for the last answers, and for the host to take what is left for it."""
 
 
 class Ending:
@@ -66,6 +66,8 @@ async def _stream(settings: Settings, guardian: Guardian | None) -> int:
         operations = Operations(daemon, group, defaults=settings.defaults)
         await _serve(host, reader, operations, ending)
         await daemon.end(hurried=ending.signalled)
+        with anyio.move_on_after(_DRAIN):
+            await operations.settled()
         await drain(writer, stderr.writer)
         group.cancel_scope.cancel()
     reader.close()

@@ -71,6 +71,8 @@ class AgentClient:
         self.inbound = inbound
         self.name = name
         self.capabilities = AgentCapabilities()
+        self.advertised: dict[str, Any] = {}
+        """`agentCapabilities` as the agent sent them."""
         self.initialized: InitializeResult | None = None
         self._room = room
         self._sinks: dict[str, Sink] = {}
@@ -90,6 +92,7 @@ class AgentClient:
             {"protocolVersion": version, "clientCapabilities": capabilities, "clientInfo": info},
         )
         self.initialized = codec.convert(result, InitializeResult)
+        self.advertised = result.get("agentCapabilities") or {}
         self.capabilities = self.initialized.agent_capabilities or AgentCapabilities()
         return self.initialized
 

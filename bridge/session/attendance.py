@@ -59,9 +59,12 @@ async def attend(session: "Session", turn: Turn, limits: Limits) -> None:
         await session.until(lambda: ended() or turn.answered or turn.stopped is not None)
     else:
         await _attend_timed(session, turn, limits)
-    if turn.answered and not ended():
+    if ended():
+        return
+    if turn.answered:
         await _late_text(session, turn)
         session.end_turn(turn)
+        return
     with anyio.move_on_after(limits.grace):
         await session.until(ended)
     if not ended():

@@ -83,7 +83,8 @@ async def _set_config_option(session: Session, request: dict[str, Any]) -> Any:
     }
     if isinstance(fields.value, bool):
         params["type"] = "boolean"
-    return await _request(session.living(), "session/set_config_option", params)
+    result = await _request(session.living(), "session/set_config_option", params)
+    return {"config_options": (codec.mapping(result) or {}).get("configOptions")}
 
 
 async def _list_sessions(session: Session, request: dict[str, Any]) -> Any:

@@ -1,21 +1,85 @@
 """The tool gate of a harness: asked over HTTP before a tool call may run (HOST_PROTOCOL §3).
 
 Rule: whatever goes wrong on the way denies; the words go to the log, the secret never does.
-Called by `bridge.session.permissions` through the `Gate` that `gate_of` makes.
+Made by `bridge.session.session`, asked by `bridge.session.permissions`.
 """
 
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from bridge.session.permissions import Gate, Verdict
+import anyio
+
+from bridge.errors import invalid_request
+from bridge.log import log
+from bridge.wire import codec
 from protocol_schemas.host import ToolInterception
 
+TIMEOUT = 120.0
+"""Seconds for one verdict."""
+_CEILING = 1 << 20
 
-def gate_of(interception: ToolInterception | None) -> Gate | None:
-    """The gate for a config's `tool_interception`."""
-    if interception is None:
-        return None
+Verdict = Literal["allow", "deny", "stop"]
 
-    async def ask(tool_call_id: str, arguments: Any) -> Verdict:
-        return "deny"
 
-    return ask
+class Gate:
+    """The gate of one session. Raises BridgeError(invalid_request) for a URL that is not HTTP."""
+
+    def __init__(self, interception: ToolInterception) -> None:
+        self.interception = interception
+        url = urlsplit(interception.url)
+        try:
+            self._port = url.port or {"http": 80, "https": 443}[url.scheme]
+        except (KeyError, ValueError):
+            raise invalid_request(
+                "config.tool_interception.url is not an http(s) URL with a valid port"
+            ) from None
+        self._scheme, self._host = url.scheme, url.hostname or ""
+        self._target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+        self._pool: Any = None
+
+    async def verdict(self, tool_call_id: str, arguments: Any) -> Verdict:
+        """What the gate says of a tool call; never raises but for cancellation."""
+        try:
+            with anyio.fail_after(TIMEOUT):
+                status, data = await self._post(
+                    codec.encode({"tool_call_id": tool_call_id, "arguments": arguments})
+                )
+            if not 200 <= status < 300:
+                raise ValueError(f"it answered with status {status}")
+            action = (codec.mapping(codec.decode(data)) or {}).get("action")
+            if action not in ("allow", "deny", "stop"):
+                raise ValueError("its answer has no action allow, deny or stop")
+        except Exception as error:  # noqa: BLE001 - an unreachable gate lets nothing run
+            words = str(error) or type(error).__name__
+            log.warning(
+                "the tool gate gives no verdict on %s, so it is denied: %s", tool_call_id, words
+            )
+            return "deny"
+        return action
+
+    async def _post(self, body: bytes) -> tuple[int, bytes]:
+        # Only sessions with a gate pay for the HTTP client.
+        from bridge.io.httpclient import Origin, Pool
+
+        if self._pool is None:
+            self._pool = Pool(Origin(self._scheme, self._host, self._port))
+        pool: Pool = self._pool
+        headers = [
+            (b"Host", pool.origin.authority.encode()),
+            (b"Authorization", f"Bearer {self.interception.secret}".encode()),
+            (b"Content-Type", b"application/json"),
+            (b"Content-Length", b"%d" % len(body)),
+        ]
+        async with pool.call("POST", self._target.encode(), headers, [body]) as call:
+            head = await call.head()
+            parts: list[bytes] = []
+            while (piece := await call.receive()) is not None:
+                parts.append(piece)
+                if sum(map(len, parts)) > _CEILING:
+                    raise ValueError("its answer is over 1 MiB")
+            return head.status, b"".join(parts)
+
+    def close(self) -> None:
+        """Closes the connections that are kept."""
+        if self._pool is not None:
+            self._pool.close()

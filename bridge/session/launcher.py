@@ -44,7 +44,7 @@ class Opened(msgspec.Struct):
             "session_id": self.session_id,
             "agent": initialized.agent_info,
             "protocol_version": initialized.protocol_version,
-            "capabilities": msgspec.to_builtins(self.agent.client.capabilities),
+            "capabilities": self.agent.client.advertised,
             "modes": self.result.get("modes"),
             "config_options": self.result.get("configOptions"),
             "auth_methods": initialized.auth_methods or [],
@@ -180,10 +180,13 @@ def capabilities(config: Config, *, native: bool) -> dict[str, Any]:
     `session.compaction`, the services the daemon is to serve, and nothing else (HOST §3)."""
     given = dict(config.client_capabilities or {})
     session = dict(codec.mapping(given.get("session")) or {})
-    session |= {"notices": {}, "compaction": {}}
+    wanted = ["notices", "compaction"]
     if native:
         # Only generation C has an operation that sets them.
-        session.setdefault("configOptions", {"boolean": {}})
+        wanted.append("configOptions")
+    for name in wanted:
+        if session.get(name) is None:
+            session[name] = {"boolean": {}} if name == "configOptions" else {}
     given["session"] = session
     if "fs" in config.client_services:
         given["fs"] = {"readTextFile": True, "writeTextFile": True}

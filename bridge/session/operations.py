@@ -41,6 +41,8 @@ class Operations:
         self._defaults = defaults
         self.finished = anyio.Event()
         """Set once a `shutdown` has been answered."""
+        self._running = 0
+        self._settled = anyio.Event()
         self._table: dict[str, _Operation] = {
             "hello": self._hello,
             "open": self._open,
@@ -80,6 +82,7 @@ class Operations:
         except BridgeError as error:
             self._fail(request, error)
             return
+        self._running += 1
         self._group.start_soon(self._run, operation, request, session, name=name)
 
     def names(self) -> list[str]:
@@ -96,8 +99,16 @@ class Operations:
             self._fail(request, BridgeError(f"{type(error).__name__}: {error}"))
         else:
             self._host.send(responses.success(request, result))
+        self._running -= 1
+        self._settled.set()
         if request["operation"] == "shutdown":
             self.finished.set()
+
+    async def settled(self) -> None:
+        """Returns when every request taken has been answered."""
+        while self._running:
+            self._settled = anyio.Event()
+            await self._settled.wait()
 
     def _fail(self, request: dict[str, Any], error: BridgeError) -> None:
         if request["operation"] == "prompt":

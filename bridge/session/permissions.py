@@ -5,10 +5,11 @@ kind; a turn that is being stopped answers them all `cancelled`, as ACP asks of 
 that cannot be reached or read denies, and `stop` ends the turn. Used by `bridge.session.session`.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Literal
 
 import anyio
+import msgspec
 
 from bridge.errors import invalid_request
 from bridge.log import log
@@ -16,18 +17,16 @@ from bridge.rpc.connection import Connection
 from bridge.rpc.inbound import Inbound
 from bridge.rules import permission
 from bridge.rules.permission import Decision
+from bridge.session.gate import Gate
 from bridge.wire import codec, jsonrpc
 from bridge.wire.jsonrpc import Request
 from protocol_schemas.acp import PermissionParams
-from protocol_schemas.host import SelectedOption
+from protocol_schemas.host import SelectedOption, ToolInterception
 
 HOST_TIMEOUT = 120.0
 """Seconds a host has to answer a permission event (HOST_PROTOCOL §4)."""
 
 Policy = Literal["allow", "deny", "ask"]
-Verdict = Literal["allow", "deny", "stop"]
-Gate = Callable[[str, Any], Awaitable[Verdict]]
-"""Takes the tool call's id and its arguments."""
 
 
 class Permissions:
@@ -61,7 +60,7 @@ class Permissions:
             gate = self.gate
             inbound.start(request, lambda _method, _params: self._ask_gate(gate, params))
         elif self.policy == "ask":
-            inbound.start(request, lambda _method, _params: self._ask(params))
+            inbound.start(request, lambda _method, _params: self._ask(request, params))
         else:
             connection.reply(request.id, _answer(params, self.policy))
 
@@ -79,14 +78,14 @@ class Permissions:
 
     async def _put_to_gate(self, gate: Gate, asked: "_Asked") -> None:
         call = gate_call(asked.params.tool_call)
-        verdict = "deny" if call is None else await gate(*call)
+        verdict = "deny" if call is None else await gate.verdict(*call)
         if verdict == "stop":
             asked.decide(permission.outcome(None))
             self._stop()
         else:
             asked.decide(_answer(asked.params, verdict))
 
-    async def _ask(self, params: PermissionParams) -> dict[str, Any]:
+    async def _ask(self, request: Request, params: PermissionParams) -> dict[str, Any]:
         asked = _Asked(params)
         key = self._enter(asked)
         try:
@@ -94,10 +93,7 @@ class Permissions:
                 {
                     "request_id": key,
                     "tool_call": params.tool_call,
-                    "options": [
-                        {"option_id": option.option_id, "kind": option.kind, "name": option.name}
-                        for option in params.options
-                    ],
+                    "options": codec.decode_as(request.params, _Offer).options,
                 }
             )
             with anyio.move_on_after(HOST_TIMEOUT):
@@ -105,6 +101,13 @@ class Permissions:
         finally:
             del self._asked[key]
         return asked.result
+
+    def set_gate(self, interception: ToolInterception | None) -> None:
+        """Asks the gate at that address from now on, or none."""
+        if self.gate is None or self.gate.interception != interception:
+            if self.gate is not None:
+                self.gate.close()
+            self.gate = None if interception is None else Gate(interception)
 
     def _enter(self, asked: "_Asked") -> str:
         self._count += 1
@@ -132,6 +135,12 @@ class Permissions:
         self.stopping = True
         for asked in self._asked.values():
             asked.decide(permission.outcome(None))
+
+
+class _Offer(msgspec.Struct):
+    """The options as the agent sent them, for the host."""
+
+    options: list[dict[str, Any]]
 
 
 class _Asked:

@@ -25,7 +25,6 @@ from bridge.log import log
 from bridge.rpc.connection import ConnectionEnded
 from bridge.session import attendance
 from bridge.session.faults import agent_error, death
-from bridge.session.gate import gate_of
 from bridge.session.jobs import Block, PromptJob, Queue
 from bridge.session.launcher import START_TIMEOUT, Launcher, Opened
 from bridge.session.mailbox import Mailbox
@@ -165,7 +164,7 @@ class Session:
                 'say {"operation":"hello","protocol":1,"events":["permission"]} first'
             )
         self.permissions.policy = config.permission or "allow"
-        self.permissions.gate = gate_of(config.tool_interception)
+        self.permissions.set_gate(config.tool_interception)
         self.services.enable(config.client_services)
 
     def living(self) -> Agent:
@@ -193,8 +192,8 @@ class Session:
             await self.open(config)
         agent = self.living()
         self._check_unchanged(config)
-        if job.config is not None and (config.tool_interception or config.messages is not None):
-            self.permissions.gate = gate_of(config.tool_interception)
+        if job.config is not None and config.tool_interception is not None:
+            self.permissions.set_gate(config.tool_interception)
         if job.finished:
             return
         blocks = job.blocks(agent.client.capabilities, self._first)
@@ -334,6 +333,7 @@ class Session:
 
     def finish(self) -> None:
         """The session is over: a turn that still has no end gets it."""
+        self.permissions.set_gate(None)
         if self.turn is not None:
             self.end_turn(self.turn)
 

@@ -154,7 +154,12 @@ def mcp_servers(config: Config) -> list[dict[str, Any]]:
 
 
 def require_command(config: Config) -> list[str]:
-    """The agent's command line; raises BridgeError(invalid_request)."""
+    """The agent's command line; raises BridgeError."""
+    if config.agent is not None and not config.command:
+        raise BridgeError(
+            f"config.agent {config.agent!r}: there are no agent profiles yet; give config.command",
+            code="unsupported",
+        )
     if not config.command or not config.command[0]:
         raise BridgeError(
             'config.command is empty: give the agent as a list, e.g. ["node", "agent.js"]',
