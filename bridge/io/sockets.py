@@ -9,8 +9,10 @@ an idle connection is still good, and whether the peer left while nobody reads.
 import contextlib
 import errno
 import ipaddress
+import os
 import socket
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -20,9 +22,25 @@ from bridge.errors import UsageError
 
 CHUNK = 1 << 16
 _LARGEST = 1 << 20
+_IOV = 512
 _STAGGER = 0.25
 _CLOSE_WAIT = 8
 _RESET = struct.pack("ii", 1, 0)
+
+
+Part = bytes | bytearray | memoryview
+
+
+def after(parts: Sequence[Part], done: int) -> list[Part]:
+    """What is left of the parts without their first bytes."""
+    left: list[Part] = []
+    for part in parts:
+        if done >= len(part):
+            done -= len(part)
+        else:
+            left.append(memoryview(part)[done:] if done else part)
+            done = 0
+    return left
 
 
 class Socket:
@@ -60,28 +78,22 @@ class Socket:
                 self._size //= 2
             return data
 
-    def write(self, *parts: bytes | memoryview) -> int:
+    def write(self, *parts: Part) -> int:
         """Writes what the kernel takes now; how many bytes. Raises BrokenResourceError."""
         try:
             if len(parts) == 1:
                 return self._sock.send(parts[0])
-            return self._sock.sendmsg(parts)
+            return self._sock.sendmsg(parts[:_IOV])
         except BlockingIOError:
             return 0
         except OSError as error:
             raise broken(error) from None
 
-    async def send(self, *parts: bytes | memoryview) -> None:
+    async def send(self, *parts: Part) -> None:
         """Writes all of it. Cancelled, it may have written a part: the socket is of no use then."""
         done = self.write(*parts)
-        if done == sum(map(len, parts)):
-            return
-        for part in parts:
-            if done >= len(part):
-                done -= len(part)
-                continue
-            await self._send_all(memoryview(part)[done:])
-            done = 0
+        for part in after(parts, done):
+            await self._send_all(memoryview(part))
 
     async def _send_all(self, data: memoryview) -> None:
         while data:
@@ -191,7 +203,7 @@ async def _connect_one(family: int, address: Any) -> Socket:
         except BlockingIOError:
             await anyio.wait_writable(sock.fileno())
             if code := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                raise OSError(code, errno.errorcode.get(code, "")) from None
+                raise OSError(code, os.strerror(code)) from None
         return Socket(sock)
     except BaseException:
         anyio.notify_closing(sock.fileno())

@@ -1,0 +1,223 @@
+"""One HTTP/1.1 request to an upstream and its response, for a proxy: `Call`.
+
+    pool = Pool(Origin("http", "127.0.0.1", 8000))
+    async with Call(pool, "POST", b"/v1/x", headers, [body]) as call:
+        head = await call.head()
+        while (piece := await call.receive()) is not None: ...
+    pool.close()
+
+Rules: a request is sent once; where its answer does not come it is not sent again, since it may
+have been acted on. A response ends where its framing says, or it is Cut. Sending and receiving go
+on at once: an upstream may answer early, and then stop reading. Used by the model proxy.
+"""
+
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+from types import TracebackType
+
+import anyio
+import anyio.abc
+
+from bridge.io.httppool import BROKEN, Cut, Pool, UpstreamError, UpstreamTimeout, Wire
+from bridge.io.sockets import Part, after
+from bridge.wire import http_body, http_head
+from bridge.wire.http_body import BadBody, Piece
+from bridge.wire.http_head import BadHead, Headers
+
+Parts = Sequence[Part]
+Interim = Callable[[http_head.Response], Awaitable[None]]
+
+_INLINE = 1 << 16
+
+
+class Call:
+    """One request and its response. Left early or by an exception, its connection is closed.
+
+    The headers are complete, Host and framing included; `body` has that framing already. `interim`
+    gets the 1xx responses but 100 and 101; `idle_timeout` is the longest wait for a byte, in
+    seconds. Entering raises UpstreamError; leaving raises what the body's iteration raised.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        method: str,
+        target: bytes,
+        headers: Headers,
+        body: Parts | AsyncIterable[Parts] = (),
+        *,
+        interim: Interim | None = None,
+        idle_timeout: float | None = None,
+    ) -> None:
+        self._pool = pool
+        self._method = method
+        self._head = http_head.request_bytes(method, target, headers)
+        self._parts: Parts = () if isinstance(body, AsyncIterable) else body
+        self._stream = body if isinstance(body, AsyncIterable) else None
+        self._interim = interim
+        self._idle_timeout = idle_timeout
+        self._wire: Wire | None = None
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._sent = False
+        self._failure: Exception | None = None
+        self._response: http_body.Body | None = None
+        self._rest = b""
+        self._reuse = False
+
+    async def __aenter__(self) -> "Call":
+        await self._pool.enter()
+        try:
+            await self._begin()
+        except BaseException:
+            self._pool.leave(self._wire, reuse=False)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        swallowed = False
+        try:
+            if self._tasks is not None:
+                self._tasks.cancel_scope.cancel()
+                if isinstance(error, anyio.get_cancelled_exc_class()):
+                    swallowed = bool(await self._tasks.__aexit__(kind, error, trace))
+                else:
+                    # Another error is not the group's: it would come back in an exception group.
+                    await self._tasks.__aexit__(None, None, None)
+        finally:
+            done = self._response is not None and self._response.done
+            reuse = done and self._sent and self._reuse and not self._rest
+            self._pool.leave(self._wire, reuse=reuse)
+        if self._failure is not None:
+            raise self._failure
+        return swallowed
+
+    async def _begin(self) -> None:
+        """Takes a connection and sends what goes out at once; a task sends what does not."""
+        parts: Parts = [self._head, *self._parts]
+        wire, done = await self._pool.begin(parts)
+        self._wire = wire
+        size = sum(map(len, parts))
+        if self._stream is not None or done < size > _INLINE:
+            self._tasks = anyio.create_task_group()
+            await self._tasks.__aenter__()
+            self._tasks.start_soon(self._send, wire, parts, done)
+        elif done < size:
+            await self._send(wire, parts, done)
+        else:
+            self._sent = True
+
+    async def _send(self, wire: Wire, parts: Parts, done: int) -> None:
+        """Sends the parts but for their first bytes, and the body if it comes in a stream.
+
+        That the connection broke is told by who receives: there may be an answer that says why.
+        """
+        try:
+            await wire.send(*after(parts, done))
+            if self._stream is not None:
+                async for more in self._stream:
+                    try:
+                        await wire.send(*more)
+                    except BROKEN:
+                        return
+            self._sent = True
+        except BROKEN:
+            pass
+        except Exception as error:  # noqa: BLE001 - the body's, raised where the call is left
+            self._failure = error
+            if self._tasks is not None:
+                self._tasks.cancel_scope.cancel()
+
+    async def head(self) -> http_head.Response:
+        """The response's head. Raises UpstreamError, UpstreamTimeout."""
+        data = self._rest
+        try:
+            while True:
+                end = data.find(b"\r\n\r\n") + 4
+                if end < 4:
+                    http_head.check_part(data[:-1] if data[-1:] == b"\r" else data)
+                    more = await self._more()
+                    if not more:
+                        raise self._error("closed the connection without an answer")
+                    data += more
+                    continue
+                response = http_head.parse_response(data[:end], self._method)
+                data = data[end:]
+                if response.status >= 200 or response.status == 101:
+                    break
+                if response.status != 100 and self._interim is not None:
+                    await self._interim(response)
+        except BROKEN as error:
+            raise self._error(f"broke the connection before an answer: {error}") from None
+        except BadHead as error:
+            raise self._error(f"sent a broken head: {error}") from None
+        self._rest = data
+        if response.status != 101:
+            self._response = http_body.body(response.framing, response.length)
+            self._reuse = response.keep_alive
+        return response
+
+    def ready(self) -> Piece | None:
+        """What of the body has come already: None if nothing has. Raises Cut."""
+        if not self._rest or self._response is None or self._response.done:
+            return None
+        data, self._rest = self._rest, b""
+        return self._feed(data)
+
+    async def receive(self) -> Piece | None:
+        """The next piece of the body, None at its end. Raises Cut, UpstreamTimeout."""
+        if self._response is None or self._response.done:
+            return None
+        if self._rest:
+            return self.ready()
+        try:
+            data = await self._more()
+        except BROKEN as error:
+            raise Cut(f"{self._pool.origin} broke the connection: {error}") from None
+        if data:
+            return self._feed(data)
+        try:
+            self._response.eof()
+        except BadBody as error:
+            raise Cut(f"{self._pool.origin} closed the connection: {error}") from None
+        return None
+
+    @property
+    def trailers(self) -> Headers:
+        """The trailers of a chunked body that has ended."""
+        return self._response.trailers if self._response is not None else []
+
+    def _feed(self, data: bytes) -> Piece:
+        assert self._response is not None
+        try:
+            piece = self._response.feed(data)
+        except BadBody as error:
+            raise Cut(f"{self._pool.origin}: {error}") from None
+        self._rest = piece.rest
+        return piece
+
+    async def receive_raw(self) -> bytes:
+        """After a 101: the next bytes, `b""` at the end. Raises BrokenResourceError."""
+        if self._rest:
+            data, self._rest = self._rest, b""
+            return data
+        return await self._more()
+
+    async def send_raw(self, data: bytes) -> None:
+        """After a 101: sends bytes. Raises BrokenResourceError."""
+        assert self._wire is not None
+        await self._wire.send(data)
+
+    async def _more(self) -> bytes:
+        assert self._wire is not None
+        if self._idle_timeout is None:
+            return await self._wire.receive()
+        with anyio.move_on_after(self._idle_timeout):
+            return await self._wire.receive()
+        raise UpstreamTimeout(f"nothing from {self._pool.origin} for {self._idle_timeout:g} s")
+
+    def _error(self, words: str) -> UpstreamError:
+        return UpstreamError(f"{self._pool.origin} {words}")

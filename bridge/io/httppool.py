@@ -1,0 +1,145 @@
+"""The keep-alive connections to one upstream: `Origin` names it, `Pool` keeps them.
+
+Rules: at most so many in use at a time; an idle one is looked at before it is used (closed or
+readable: not used); what an error says holds no secret. Used by httpclient; owned by the model
+proxy, one pool a distinct upstream.
+"""
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import anyio
+
+from bridge.io.sockets import Part, connect
+
+CONNECT_SECONDS = 10.0
+_LIMIT, _IDLE, _IDLE_SECONDS = 512, 64, 60.0
+BROKEN = (anyio.BrokenResourceError, anyio.ClosedResourceError)
+
+
+class UpstreamError(Exception):
+    """The upstream could not be reached, or what it says is no HTTP. The text holds no secret."""
+
+
+class UpstreamTimeout(UpstreamError):
+    """The upstream did not answer in time."""
+
+
+class Cut(UpstreamError):
+    """The response broke off before its end."""
+
+
+class Origin(NamedTuple):
+    """Where requests go: scheme `http` or `https`, host without brackets, port."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def authority(self) -> str:
+        """The Host header's value: the scheme's own port is left out."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        usual = 443 if self.scheme == "https" else 80
+        return host if self.port == usual else f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}"
+
+
+class Wire(Protocol):
+    """A connection: `Socket`, or `TlsSocket`."""
+
+    async def receive(self) -> bytes:
+        """The next bytes; `b""` at the end."""
+        ...
+
+    async def send(self, *parts: Part) -> None:
+        """Sends all of it."""
+        ...
+
+    def write(self, *parts: Part) -> int:
+        """Writes what goes out at once; how many bytes."""
+        ...
+
+    def untouched(self) -> bool:
+        """Whether the connection is open and nothing has come on it."""
+        ...
+
+    def close(self) -> None:
+        """Closes the connection."""
+        ...
+
+
+class Pool:
+    """Keep-alive connections to one origin, at most `limit` in use at a time (more wait)."""
+
+    def __init__(self, origin: Origin, *, limit: int = _LIMIT) -> None:
+        self.origin = origin
+        self._idle: deque[tuple[float, Wire]] = deque()
+        self._room = anyio.Semaphore(limit, fast_acquire=True)
+        self._closed = False
+
+    async def enter(self) -> None:
+        """Waits until one more connection may be used; `leave` ends that."""
+        await self._room.acquire()
+
+    async def begin(self, parts: Sequence[Part]) -> tuple[Wire, int]:
+        """A connection, and how many bytes of the parts it took at once. Raises UpstreamError.
+
+        Only a connection that broke before it took a single byte is replaced by another.
+        """
+        while self._idle:
+            _, wire = self._idle.pop()
+            if wire.untouched():
+                try:
+                    return wire, wire.write(*parts)
+                except BROKEN:
+                    pass
+            wire.close()
+        wire = await self._connect()
+        try:
+            return wire, wire.write(*parts)
+        except BROKEN as error:
+            wire.close()
+            raise UpstreamError(f"the connection to {self.origin} broke: {error}") from None
+
+    async def _connect(self) -> Wire:
+        scheme, host, port = self.origin
+        try:
+            with anyio.fail_after(CONNECT_SECONDS):
+                sock = await connect(host, port)
+                if scheme == "http":
+                    return sock
+                # ssl costs milliseconds and megabytes, and most upstreams are on the loopback.
+                from bridge.io import tls
+
+                return await tls.wrap(sock, host)
+        except TimeoutError:
+            raise UpstreamTimeout(
+                f"no connection to {self.origin} in {CONNECT_SECONDS:g} s"
+            ) from None
+        except (OSError, anyio.BrokenResourceError, anyio.EndOfStream) as error:
+            words = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise UpstreamError(f"cannot connect to {self.origin}: {words}") from None
+
+    def leave(self, wire: Wire | None, *, reuse: bool) -> None:
+        """Gives a connection back; it is closed unless it can be used again."""
+        self._room.release()
+        if wire is None:
+            return
+        now = time.monotonic()
+        if reuse and not self._closed:
+            self._idle.append((now, wire))
+        else:
+            wire.close()
+        while self._idle and (len(self._idle) > _IDLE or self._idle[0][0] < now - _IDLE_SECONDS):
+            self._idle.popleft()[1].close()
+
+    def close(self) -> None:
+        """Closes what is idle now, and what is in use when it is given back."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop()[1].close()
