@@ -3,9 +3,10 @@
 import argparse
 import os
 from pathlib import Path
-from typing import Any
 
 from bridge.errors import UsageError
+from bridge.io.family import Family
+from bridge.io.guardian import Guardian
 
 LOCAL_TOOLS = ("bash", "edit", "search")
 
@@ -54,6 +55,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=128_000,
         help="the model's context window, told to clients (default: 128000)",
     )
+    parser.add_argument(
+        "--loop",
+        choices=["auto", "asyncio", "uvloop", "trio"],
+        default="auto",
+        help="event loop (default: auto)",
+    )
+    parser.add_argument(
+        "--log-level",
+        choices=["debug", "info", "warning", "error"],
+        default="warning",
+        help="log on stderr (default: warning)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,13 +78,25 @@ def run(options: argparse.Namespace) -> int:
     for name in ("max_model_requests", "context_window"):
         if getattr(options, name) < 1:
             raise UsageError(f"--{name.replace('_', '-')} must be at least 1")
+    # Before anything else: it is forked from this process, and wants it small and single-threaded.
+    guardian = Guardian.start()
+    try:
+        return _run(options, names, guardian.family)
+    finally:
+        guardian.close()
+
+
+def _run(options: argparse.Namespace, names: list[str], family: Family) -> int:
     # Imported here: the command line is also parsed to print help.
     import anyio
 
-    from bridge.loop_agent.limits import Limits
+    from bridge import log
+    from bridge.config import backend
     from bridge.loop_agent.main import Options, serve
     from bridge.loop_agent.sessions import Setup
+    from bridge.loop_agent.turn import Limits
 
+    log.configure(options.log_level)
     setup = Setup(
         tools=tuple(dict.fromkeys(names)),  # pyright: ignore[reportArgumentType]
         mode=options.permission,
@@ -79,17 +104,10 @@ def run(options: argparse.Namespace) -> int:
     )
     limits = Limits(options.max_model_requests, options.context_window)
     settings = Options(options.sessions or default_directory(), setup, limits)
-    return anyio.run(serve, settings, **loop_options(options.loop))
+    return anyio.run(serve, settings, family, **backend(options.loop))
 
 
 def default_directory() -> Path:
     """Where sessions are kept if nothing else is said (XDG base directories)."""
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(state).expanduser() / "acp-mcp-bridge" / "sessions"
-
-
-def loop_options(name: str) -> dict[str, Any]:
-    """anyio.run's arguments for a --loop value."""
-    if name == "trio":
-        return {"backend": "trio"}
-    return {"backend": "asyncio", "backend_options": {"use_uvloop": name != "asyncio"}}

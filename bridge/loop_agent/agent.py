@@ -18,12 +18,11 @@ from bridge.errors import RequestFailed
 from bridge.log import log
 from bridge.loop_agent.failures import invalid_params, invalid_request
 from bridge.loop_agent.front import Front, Json
-from bridge.loop_agent.limits import Limits
 from bridge.loop_agent.model import Model
 from bridge.loop_agent.session import MODES, Session
 from bridge.loop_agent.sessions import Sessions
 from bridge.loop_agent.store import Store
-from bridge.loop_agent.turn import Turn
+from bridge.loop_agent.turn import Limits, Turn
 from bridge.rpc.connection import Connection
 from bridge.rpc.inbound import CANCEL, Inbound
 from bridge.wire import codec, jsonrpc

@@ -1,7 +1,7 @@
 """The embedded agent as a process: ACP on stdio until the client is gone.
 
 Owns: fds 0 and 1, the task groups, the order of the end. Rules: nothing but ACP is ever on stdout
-(fd 1 is duplicated away, what else prints goes to stderr); at the end of input, on SIGTERM, SIGINT
+(`stdio.claim`); at the end of input, on SIGTERM, SIGINT
 or SIGHUP turns are cancelled and answered, tools and connections ended, each within a bound.
 Called by `bridge.cli.agent`.
 """
@@ -14,14 +14,15 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskStatus
 
-from bridge.io.pipes import FdReader, FdWriter, reopen
+from bridge.io import stdio
+from bridge.io.family import Family
 from bridge.log import log
 from bridge.loop_agent.agent import Agent
 from bridge.loop_agent.front import Front
-from bridge.loop_agent.limits import Limits
 from bridge.loop_agent.model import Model, Settings
 from bridge.loop_agent.sessions import Sessions, Setup
 from bridge.loop_agent.store import Store
+from bridge.loop_agent.turn import Limits
 from bridge.rpc.connection import Connection
 from bridge.wire.lines import LineTooLong
 
@@ -38,31 +39,24 @@ class Options:
     limits: Limits = field(default_factory=Limits)
 
 
-def claim_stdio() -> tuple[int, int]:
-    """Descriptors of our own for stdin and stdout; 0 and 1 are the null device and stderr now."""
-    stdin, stdout = reopen(0, os.O_RDONLY), reopen(1, os.O_WRONLY)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.dup2(2, 1)
-    os.close(null)
-    return stdin, stdout
+async def serve(options: Options, family: Family) -> int:
+    """Runs the agent; gives the exit code: 0 at the end of input, 128 + n after signal n.
 
-
-async def serve(options: Options) -> int:
-    """Runs the agent; gives the exit code: 0 at the end of input, 128 + n after signal n."""
+    `family` is of all processes it starts. Raises UsageError.
+    """
     store = Store(options.sessions)
-    stdin, stdout = claim_stdio()
+    reader, writer = stdio.claim()
     reading = anyio.CancelScope()
-    reader = FdReader(stdin)
-    writer = FdWriter(stdout, on_broken=reading.cancel)
+    writer.on_broken = reading.cancel
     connection = Connection(reader, writer)
     front = Front(connection, writer)
     model = Model(Settings.from_environment())
     received: list[int] = []
     async with anyio.create_task_group() as connections, anyio.create_task_group() as work:
         connections.start_soon(writer.run)
+        connections.start_soon(writer.watch)
         await connections.start(_signals, reading, received)
-        sessions = Sessions(store, options.setup, connections)
+        sessions = Sessions(store, options.setup, family, connections)
         agent = Agent(connection, work, front, sessions, store, model, options.limits)
         try:
             with reading:

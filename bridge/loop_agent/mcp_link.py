@@ -18,13 +18,15 @@ from anyio.abc import TaskGroup, TaskStatus
 from mcp import Client
 from mcp.client.session import ClientSession
 from mcp.client.sse import sse_client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
 import bridge
+from bridge.errors import BridgeError
+from bridge.io.family import Family
 from bridge.log import log
+from bridge.loop_agent.mcp_stdio import ServerEnded, stdio_transport
 from bridge.loop_agent.toolbox import Json
 from protocol_schemas.agent_requests import McpServer
 
@@ -35,7 +37,14 @@ _PAGES = 1000
 _EVENT = 256 << 20
 _RESULT: TypeAdapter[mcp_types.CallToolResult] = TypeAdapter(mcp_types.CallToolResult)
 _CLOSED = -32000
+_UNWINDING = 1.0
+_OVER = "the connection is closed"
+_LOST = "the connection was lost during the call ({}); whether it had an effect is not known"
 _INFO = mcp_types.Implementation(name="acp-mcp-bridge agent", version=bridge.__version__)
+
+
+# What says most about a failure, first.
+_TELLING = (ServerEnded, BridgeError, httpx2.HTTPError, OSError, MCPError)
 
 
 class LinkFailed(Exception):
@@ -45,9 +54,10 @@ class LinkFailed(Exception):
 class Link:
     """`lost`: why the connection is no more; None while it is open."""
 
-    def __init__(self, server: McpServer, cwd: str) -> None:
+    def __init__(self, server: McpServer, cwd: str, family: Family) -> None:
         self._server = server
         self._cwd = cwd
+        self._family = family
         self._session: ClientSession | None = None
         self._calls: set[anyio.CancelScope] = set()
         self._closing = anyio.Event()
@@ -60,7 +70,7 @@ class Link:
         try:
             await group.start(self._own, name=f"MCP {self._server.name}")
         except Exception as error:  # noqa: BLE001 - groups of whatever the transport raised
-            raise LinkFailed(f"cannot connect: {words(error)}") from None
+            raise LinkFailed(f"cannot connect to {self._address()}: {words(error)}") from None
 
     async def _own(self, *, task_status: TaskStatus[None]) -> None:
         """The connection's life."""
@@ -76,10 +86,17 @@ class Link:
             log.debug("MCP server %r lost", self._server.name, exc_info=True)
             self.lost = words(error)
         finally:
-            self.lost = self.lost or "the connection is closed"
+            self.lost = self.lost or _OVER
             self._closed.set()
             for scope in self._calls:
                 scope.cancel()
+
+    def _address(self) -> str:
+        """Where the server is, without what may be secret about it."""
+        if self._server.type == "stdio":
+            return self._server.command or ""
+        parts = urlsplit(self._server.url or "")
+        return f"{parts.scheme}://{parts.hostname}:{parts.port or ''}{parts.path}"
 
     def _http(self) -> httpx2.AsyncClient:
         """The HTTP client of this connection (unused by stdio servers)."""
@@ -111,15 +128,8 @@ class Link:
             case "sse":
                 transport = sse_client(server.url or "", httpx_client_factory=self._sse_http)
             case _:
-                environment = {pair.name: pair.value for pair in server.env or ()}
-                transport = stdio_client(
-                    StdioServerParameters(
-                        command=server.command or "",
-                        args=server.args or [],
-                        env=environment,
-                        cwd=self._cwd if os.path.isdir(self._cwd) else None,
-                    )
-                )
+                cwd = self._cwd if os.path.isdir(self._cwd) else None
+                transport = stdio_transport(server, cwd, self._family)
         mode = "legacy" if server.type == "sse" else "auto"
         return Client(transport, mode=mode, client_info=_INFO, cache=None)
 
@@ -158,14 +168,22 @@ class Link:
                 )
         except MCPError as error:
             if error.code == _CLOSED:
-                self.lost = words(error)
-                self._closing.set()
+                raise LinkFailed(await self._why_lost(error)) from None
             raise LinkFailed(words(error)) from None
         except (anyio.ClosedResourceError, anyio.BrokenResourceError, ValidationError) as error:
             raise LinkFailed(words(error)) from None
         finally:
             self._calls.discard(scope)
-        raise LinkFailed(f"the connection was lost during the call ({self.lost}); it may have run")
+        raise LinkFailed(_LOST.format(self.lost))
+
+    async def _why_lost(self, error: MCPError) -> str:
+        """The cause of an ended stream, which shows only when the client's contexts are left."""
+        self._closing.set()
+        with anyio.move_on_after(_UNWINDING):
+            await self._closed.wait()
+        cause = words(error) if self.lost in (None, _OVER) else self.lost
+        self.lost = cause
+        return _LOST.format(cause)
 
     async def close(self, within: float) -> None:
         """Ends the connection properly, or after `within` seconds by force."""
@@ -178,9 +196,9 @@ class Link:
 def words(error: BaseException) -> str:
     """The cause in a group of exceptions, as one line."""
     leaves = _leaves(error)
-    telling = (MCPError, httpx2.HTTPError, OSError)
-    best = next((leaf for leaf in leaves if isinstance(leaf, telling)), leaves[0])
-    return " ".join(f"{type(best).__name__}: {best}".split())
+    best = next((leaf for kind in _TELLING for leaf in leaves if isinstance(leaf, kind)), leaves[0])
+    said = str(best) if isinstance(best, BridgeError | ServerEnded) else ""
+    return " ".join((said or f"{type(best).__name__}: {best}").split())
 
 
 def _leaves(error: BaseException) -> list[BaseException]:

@@ -16,6 +16,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
+from bridge.io.family import Family
 from bridge.log import log
 from bridge.loop_agent.failures import failed, invalid_params
 from bridge.loop_agent.toolbox import Json, Plan, Result, Spec, Toolbox, ToolError, text_block
@@ -34,14 +35,16 @@ _USUAL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 class McpServers:
     """The servers of one session. `group` is where connections live; it outlives the session."""
 
-    def __init__(self, servers: Sequence[McpServer], cwd: str, group: TaskGroup) -> None:
+    def __init__(
+        self, servers: Sequence[McpServer], cwd: str, family: Family, group: TaskGroup
+    ) -> None:
         for server in servers:
             check(server)
         names = [server.name for server in servers]
         for name in names:
             if names.count(name) > 1:
                 raise invalid_params(f"two MCP servers are named {name!r}")
-        self._servers = [Server(server, cwd, group) for server in servers]
+        self._servers = [Server(server, cwd, family, group) for server in servers]
 
     async def add_tools(self, toolbox: Toolbox) -> None:
         """Connects to every server and adds its tools; raises RequestFailed, DuplicateTool."""
@@ -69,12 +72,13 @@ class McpServers:
 class Server:
     """One server. `problem`: why it has no tools; None once they are listed."""
 
-    def __init__(self, server: McpServer, cwd: str, group: TaskGroup) -> None:
+    def __init__(self, server: McpServer, cwd: str, family: Family, group: TaskGroup) -> None:
         self.name = server.name
         self.tools: list[McpTool] = []
         self.problem: str | None = f"{server.name!r} did not list its tools within {LISTING:g} s"
         self._server = server
         self._cwd = cwd
+        self._family = family
         self._group = group
         self._link: Link | None = None
         self._connecting = anyio.Lock()
@@ -108,7 +112,7 @@ class Server:
 
         async with self._connecting:
             if self._link is None or self._link.lost is not None:
-                link = Link(self._server, self._cwd)
+                link = Link(self._server, self._cwd, self._family)
                 await link.open(self._group)
                 self._link = link
             return self._link

@@ -41,13 +41,13 @@ class Setup:
 
 
 class Sessions:
-    """`group` is where connections to MCP servers live."""
+    """`family`: of all processes that sessions start; `group`: where MCP connections live."""
 
-    def __init__(self, store: Store, setup: Setup, group: TaskGroup) -> None:
+    def __init__(self, store: Store, setup: Setup, family: Family, group: TaskGroup) -> None:
         self._store = store
         self._setup = setup
         self._group = group
-        self._family = Family()
+        self._family = family
         self._open: dict[str, Session] = {}
 
     def find(self, session_id: str) -> Session:
@@ -136,7 +136,7 @@ class Sessions:
     async def _tools(self, cwd: str, given: Sequence[McpServer]) -> tuple[Toolbox, McpServers]:
         """Local tools first, then those of the servers, connected. Raises RequestFailed."""
         toolbox = Toolbox()
-        servers = McpServers(given, cwd, self._group)
+        servers = McpServers(given, cwd, self._family, self._group)
         try:
             for name in self._setup.tools:
                 toolbox.add([self._local(name, cwd)], "the agent itself")

@@ -9,13 +9,13 @@ Made by `bridge.loop_agent.agent` when session/prompt arrives; `run` gives its r
 """
 
 import uuid
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
 
 from bridge.loop_agent.completion import Completion, Kind
 from bridge.loop_agent.front import Front, Json, chunk, text
-from bridge.loop_agent.limits import Limits
 from bridge.loop_agent.model import Model
 from bridge.loop_agent.prompt import Content, chat_content, title_of
 from bridge.loop_agent.session import Session
@@ -23,6 +23,14 @@ from bridge.loop_agent.state import INTERRUPTED, tool_result
 from bridge.loop_agent.tool_run import ToolRun, TurnCancelled
 from protocol_schemas.chat import TokenUsage
 from protocol_schemas.session_file import Message, Spent, Title
+
+
+@dataclass(frozen=True)
+class Limits:
+    """`model_requests`: in one turn; `context_window`: tokens, told to clients in usage updates."""
+
+    model_requests: int = 200
+    context_window: int = 128_000
 
 
 class Turn:
