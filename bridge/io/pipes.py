@@ -56,41 +56,40 @@ class FdReader:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._pollable = pollable(fd)
-        if self._pollable:
-            os.set_blocking(fd, False)
+        self._pollable = _own(fd)
+        # A terminal may still be a blocking one: read only what is known to be there.
+        self._wait_first = self._pollable and os.get_blocking(fd)
         self.waiting = False
         """Whether a `receive` is under way and has found nothing to read."""
 
     async def receive(self, size: int = CHUNK) -> bytes:
         """What is there, at most `size` bytes; `b""` at the end of the stream or once closed."""
         if not self._pollable:
-            return await anyio.to_thread.run_sync(self._read_blocking, size, abandon_on_cancel=True)
+            return await anyio.to_thread.run_sync(self._read, size) or b""
         waited = False
         while self._fd >= 0:
+            if (waited or not self._wait_first) and (data := self._read(size)) is not None:
+                if not waited:
+                    # A stream that is always readable must not keep the others from their turn.
+                    await anyio.lowlevel.checkpoint()
+                return data
+            self.waiting = waited = True
             try:
-                data = os.read(self._fd, size)
-            except BlockingIOError:
-                self.waiting = waited = True
-                try:
-                    await anyio.wait_readable(self._fd)
-                except (anyio.ClosedResourceError, ValueError, OSError):
-                    return b""
-                finally:
-                    self.waiting = False
-                continue
-            except OSError:
+                await anyio.wait_readable(self._fd)
+            except (anyio.ClosedResourceError, ValueError, OSError):
                 return b""
-            if not waited:
-                # A stream that is always readable must not keep the others from their turn.
-                await anyio.lowlevel.checkpoint()
-            return data
+            finally:
+                self.waiting = False
         return b""
 
-    def _read_blocking(self, size: int) -> bytes:
+    def _read(self, size: int) -> bytes | None:
+        """One read; None if there is nothing yet."""
         try:
             return os.read(self._fd, size)
+        except BlockingIOError:
+            return None
         except OSError:
+            # A reset, or the other side of a terminal is gone: no more will come.
             return b""
 
     def close(self) -> None:
