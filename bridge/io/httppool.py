@@ -1,8 +1,8 @@
 """The keep-alive connections to one upstream: `Origin` names it, `Pool` keeps them.
 
-Rules: at most so many in use at a time; an idle one is looked at before it is used (closed or
-readable: not used); what an error says holds no secret. Used by httpclient; owned by the model
-proxy, one pool a distinct upstream.
+Rules: at most so many in use at a time; an idle one is looked at before it is used (closed,
+readable or too old: not used); what an error says holds no secret. Used by httpclient; owned by the
+model proxy, one pool a distinct upstream, and by the MCP proxy, one a server.
 """
 
 import time
@@ -74,10 +74,22 @@ class Wire(Protocol):
 
 
 class Pool:
-    """Keep-alive connections to one origin, at most `limit` in use at a time (more wait)."""
+    """Keep-alive connections to one origin, at most `limit` in use at a time (more wait).
 
-    def __init__(self, origin: Origin, *, limit: int = _LIMIT) -> None:
+    `connect_seconds` bounds connecting, TLS included; after `idle_seconds` a connection is not used
+    again (the shorter, the rarer a request is written into one that the upstream is closing).
+    """
+
+    def __init__(
+        self,
+        origin: Origin,
+        *,
+        limit: int = _LIMIT,
+        connect_seconds: float = CONNECT_SECONDS,
+        idle_seconds: float = _IDLE_SECONDS,
+    ) -> None:
         self.origin = origin
+        self._connect_seconds, self._idle_seconds = connect_seconds, idle_seconds
         self._idle: deque[tuple[float, Wire]] = deque()
         self._room = anyio.Semaphore(limit, fast_acquire=True)
         self._closed = False
@@ -92,8 +104,8 @@ class Pool:
         Only a connection that broke before it took a single byte is replaced by another.
         """
         while self._idle:
-            _, wire = self._idle.pop()
-            if wire.untouched():
+            since, wire = self._idle.pop()
+            if since >= time.monotonic() - self._idle_seconds and wire.untouched():
                 try:
                     return wire, wire.write(*parts)
                 except BROKEN:
@@ -109,7 +121,7 @@ class Pool:
     async def _connect(self) -> Wire:
         scheme, host, port = self.origin
         try:
-            with anyio.fail_after(CONNECT_SECONDS):
+            with anyio.fail_after(self._connect_seconds):
                 sock = await connect(host, port)
                 if scheme == "http":
                     return sock
@@ -119,7 +131,7 @@ class Pool:
                 return await tls.wrap(sock, host)
         except TimeoutError:
             raise UpstreamTimeout(
-                f"no connection to {self.origin} in {CONNECT_SECONDS:g} s"
+                f"no connection to {self.origin} in {self._connect_seconds:g} s"
             ) from None
         except (OSError, anyio.BrokenResourceError, anyio.EndOfStream) as error:
             words = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -135,7 +147,9 @@ class Pool:
             self._idle.append((now, wire))
         else:
             wire.close()
-        while self._idle and (len(self._idle) > _IDLE or self._idle[0][0] < now - _IDLE_SECONDS):
+        while self._idle and (
+            len(self._idle) > _IDLE or self._idle[0][0] < now - self._idle_seconds
+        ):
             self._idle.popleft()[1].close()
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ Used all over `bridge.mcp`; telling the kinds of message apart is `bridge.wire.j
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -15,7 +15,7 @@ from bridge.wire.codec import Raw
 Members = dict[str, Raw]
 
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
-_batch = msgspec.json.Decoder(list[Raw]).decode
+_items = msgspec.json.Decoder(list[Raw]).decode
 
 
 class Answer(NamedTuple):
@@ -48,14 +48,27 @@ def members(raw: Raw | bytes) -> Members | None:
     return {key: Raw(codec.encode(value)) for key, value in fields.items()}
 
 
+def items(raw: Raw | bytes) -> list[Raw] | None:
+    """A JSON list's items, their bytes as they came; None for anything else."""
+    try:
+        return _items(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        value = codec.decode(raw)
+    except codec.JSONError:
+        return None
+    return (
+        [Raw(codec.encode(item)) for item in cast(list[Any], value)]
+        if isinstance(value, list)
+        else None
+    )
+
+
 def split(body: bytes) -> list[bytes]:
     """The messages of a body: one, or those of a batch (JSON-RPC 2.0 §6)."""
-    if body.lstrip()[:1] != b"[":
-        return [body]
-    try:
-        return [bytes(item) for item in _batch(body)]
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return [body]
+    batch = items(body) if body.lstrip()[:1] == b"[" else None
+    return [body] if batch is None else [bytes(item) for item in batch]
 
 
 def request(ident: int | str, method: str, params: Mapping[str, Any] | None) -> bytes:
@@ -63,7 +76,7 @@ def request(ident: int | str, method: str, params: Mapping[str, Any] | None) -> 
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": ident, "method": method}
     if params is not None:
         message["params"] = params
-    return _line(message)
+    return line(message)
 
 
 def notification(method: str, params: Any = None) -> bytes:
@@ -71,14 +84,14 @@ def notification(method: str, params: Any = None) -> bytes:
     message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
     if params is not None:
         message["params"] = params
-    return _line(message)
+    return line(message)
 
 
 def response(ident: bytes, answer: Answer) -> bytes:
     """An answer's bytes, without the line end, under the asker's id."""
     if answer.error is not None:
-        return _line({"jsonrpc": "2.0", "id": Raw(ident), "error": answer.error})
-    return _line({"jsonrpc": "2.0", "id": Raw(ident), "result": answer.result})
+        return line({"jsonrpc": "2.0", "id": Raw(ident), "error": answer.error})
+    return line({"jsonrpc": "2.0", "id": Raw(ident), "result": answer.result})
 
 
 def error(code: int, message: str, data: Any = None) -> Answer:
@@ -119,7 +132,7 @@ def with_member(raw: Raw, name: str, value: bytes) -> Raw:
     return Raw(b'{"%b":%b%b%b' % (name.encode(), value, comma, text[1:].lstrip()))
 
 
-def _line(message: dict[str, Any]) -> bytes:
+def line(message: Mapping[str, Any]) -> bytes:
     """The message as one line, whatever white space stands between the tokens of its raw parts."""
     data = codec.encode(message)
     if b"\n" in data or b"\r" in data:

@@ -13,6 +13,7 @@ LONGEST = 64
 _CARRIED = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOT_CARRIED = re.compile(r"[^A-Za-z0-9_-]")
 _DIGEST = 8
+_NO_SEGMENT = frozenset(("", ".", ".."))
 
 
 class DuplicateName(Exception):
@@ -83,11 +84,11 @@ def segments(servers: Iterable[str]) -> dict[str, str]:
     `.` and `..` would be resolved away by clients even when encoded, so they get a `_` too.
     """
     names = list(servers)
-    taken = {_quoted(name) for name in names if name.strip(".")}
+    taken = {_quoted(name) for name in names if name not in _NO_SEGMENT}
     found: dict[str, str] = {}
     for name in names:
         segment = _quoted(name)
-        if not name or name in (".", ".."):
+        if name in _NO_SEGMENT:
             segment = f"_{name}"
             while segment in taken:
                 segment += "_"

@@ -1,10 +1,13 @@
 """Connections kept, looked at, bounded and closed."""
 
+import contextlib
+import socket
+
 import anyio
 import pytest
 
 from bridge.io.httpclient import Call
-from bridge.io.httppool import Origin, Pool, UpstreamError
+from bridge.io.httppool import Origin, Pool, UpstreamError, UpstreamTimeout
 from bridge.io.sockets import bind
 from tests.raw import Peer, upstream
 
@@ -50,6 +53,40 @@ async def test_a_connection_is_used_again() -> None:
             assert await get(pool) == 200
         assert connections == 1
         pool.close()
+
+
+async def test_a_connection_that_was_idle_too_long_is_not_used() -> None:
+    connections = 0
+
+    async def script(peer: Peer) -> None:
+        nonlocal connections
+        connections += 1
+        while await peer.until(b"\r\n\r\n"):
+            await peer.send(OK)
+
+    async with upstream(script) as port:
+        pool = Pool(Origin("http", "127.0.0.1", port), idle_seconds=0)
+        for _ in range(3):
+            assert await get(pool) == 200
+        assert connections == 3
+        pool.close()
+
+
+async def test_connecting_is_bounded() -> None:
+    full = bind("127.0.0.1", 0)
+    full.listen(0)
+    waiting: list[socket.socket] = []
+    for _ in range(4):
+        one = socket.socket()
+        one.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            one.connect(full.getsockname())
+        waiting.append(one)
+    pool = Pool(Origin("http", "127.0.0.1", full.getsockname()[1]), connect_seconds=0.05)
+    with pytest.raises(UpstreamTimeout, match=r"no connection .* in 0\.05 s"):
+        await get(pool)
+    for one in [*waiting, full]:
+        one.close()
 
 
 @pytest.mark.parametrize("leave", ["close", "unasked", "reset"])

@@ -52,6 +52,13 @@ def test_members_are_the_object(value: dict[str, Any]) -> None:
     assert {key: codec.decode(item) for key, item in found.items()} == value
 
 
+def test_items_keep_their_bytes() -> None:
+    assert messages.items(b'[1.0, {"a" : 1}]') == [Raw(b"1.0"), Raw(b'{"a" : 1}')]
+    assert messages.items(b'["\\ud83d"]') == [Raw(b'"\\ud83d"')]
+    assert messages.items(b"{}") is None
+    assert messages.items(b"[") is None
+
+
 def test_a_body_is_one_message_or_a_batch() -> None:
     assert messages.split(b'{"a":1}') == [b'{"a":1}']
     assert messages.split(b' [{"a": 1},{"b":2}]') == [b'{"a": 1}', b'{"b":2}']

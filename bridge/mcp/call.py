@@ -1,0 +1,220 @@
+"""One call: its attempts, the waits between them, and how a failure looks to the caller.
+
+Rule: what may be done again is the retry table's to say (`bridge.rules.retry`); this is the clock
+around it. Every attempt is an event. Called by `bridge.mcp.dispatch` and by the host's calls.
+"""
+
+import random
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import anyio
+from anyio.abc import TaskGroup
+
+from bridge.mcp import eras, inputs, mirrored, pages
+from bridge.mcp.attempt import Attempt
+from bridge.mcp.channel import Outgoing
+from bridge.mcp.messages import Answer
+from bridge.mcp.relay import Caller, Relay
+from bridge.mcp.server import Server
+from bridge.mcp.session import Session
+from bridge.rules import retry
+from bridge.rules.retry import NO_HINTS, Failure
+from bridge.wire import codec
+from bridge.wire.codec import Raw
+from protocol_schemas.mcp import Delivery, Hints
+
+Json = dict[str, Any]
+Code = Literal["mcp_failed", "outcome_unknown", "timeout", "cancelled"]
+
+READS = Hints(read_only_hint=True)
+"""What holds of every request that only reads: lists, resources, prompts, completions."""
+
+
+@dataclass
+class Plan:
+    """A request for a server, in the server's own terms."""
+
+    server: Server
+    method: str
+    params: Mapping[str, Any]
+    subject: str
+    """What it is about, for words and events: the tool's name, the resource's URI."""
+    hints: Hints = NO_HINTS
+    delivery: Delivery | None = None
+    timeout: float | None = None
+    pages: bool = False
+    """It is a list, to be read whole."""
+    mirrors: Callable[[], list[mirrored.Mirror]] = field(default=list)
+    """The arguments that a modern server wants in headers, as its tool is known now."""
+
+
+class GaveUp(Exception):
+    """No answer, and no further attempt; its text is for people and models.
+
+    `details` is what `_meta` carries of it: code, attempts, cause.
+    """
+
+    def __init__(self, code: Code, attempts: int, cause: str, words: str) -> None:
+        super().__init__(words)
+        self.details: Json = {"code": code, "attempts": attempts, "cause": cause}
+
+
+class Call:
+    """Makes a plan's attempts until one is answered."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        caller: Caller,
+        *,
+        tasks: TaskGroup,
+        changed: Callable[[Server, str], None],
+        relist: Callable[[Server], Any],
+        on_event: Callable[[Json], None],
+    ) -> None:
+        self._plan = plan
+        self._caller = caller
+        self._tasks = tasks
+        self._relist = relist
+        self._on_event = on_event
+        self._policy = plan.server.policy
+        self._delivery: Delivery = plan.delivery or self._policy.delivery
+        self._timeout = plan.timeout or self._policy.timeout
+        self._relay = Relay(plan.server, caller, eras.token_of(plan.params), changed)
+        self._more: Json = {}
+        if plan.hints is not READS:
+            self._more[eras.KEY_META] = secrets.token_hex(16)
+        self._number = 0
+        self._waited = 0.0
+        self._maybe_executed = False
+
+    async def answer(self) -> Answer:
+        """The server's answer; raises GaveUp."""
+        deadline = anyio.current_time() + (self._policy.total_timeout or 6 * self._timeout)
+        while True:
+            self._number += 1
+            outcome = await self._attempt(deadline)
+            if not isinstance(outcome, Failure):
+                return outcome
+            self._maybe_executed |= retry.EXECUTED[outcome.kind] == "maybe"
+            if outcome.kind == "headers":
+                await self._relist(self._plan.server)
+            verdict = retry.verdict(outcome.kind, self._delivery, self._plan.hints)
+            if verdict != "retry" or self._number >= self._policy.attempts:
+                raise self._gave_up(verdict, outcome.detail)
+            wait = retry.wait_before_next(
+                self._number, self._policy.backoff, outcome.retry_after, random.random
+            )
+            if anyio.current_time() + wait >= deadline:
+                raise self._gave_up(verdict, f"{outcome.detail}; total_timeout leaves no more time")
+            await anyio.sleep(wait)
+            self._waited = wait
+            self._relay.next_attempt()
+
+    def _gave_up(self, verdict: retry.Verdict, cause: str) -> GaveUp:
+        code: Code = "mcp_failed"
+        if verdict == "unknown":
+            code = "outcome_unknown"
+        elif verdict == "timeout":
+            code = "timeout"
+        plan, number = self._plan, self._number
+        cause = plan.server.masked(cause)
+        words = (
+            f"{plan.subject} on MCP server {plan.server.name!r} failed "
+            f"after {number} attempt{'s' if number > 1 else ''}: {cause}."
+        )
+        if self._maybe_executed:
+            words += " The outcome is unknown: the server may have executed it."
+        return GaveUp(code, number, cause, words)
+
+    async def _attempt(self, deadline: float) -> Answer | Failure:
+        attempt = Attempt(
+            self._plan.server,
+            self._caller.client,
+            self._relay,
+            self._work,
+            timeout=self._timeout,
+            deadline=deadline,
+        )
+        self._relay.extend = attempt.extend
+        began = time.time()
+        try:
+            outcome = await attempt.result(self._tasks)
+        except BaseException:
+            self._report(attempt, None, began)
+            raise
+        self._report(attempt, outcome, began)
+        return outcome
+
+    async def _work(self, session: Session) -> Answer:
+        """The call itself, in a session that is open."""
+        if self._plan.pages:
+            return await pages.whole(session, self._plan.method, self._plan.params)
+        params = self._plan.params
+        while True:
+            answer = await self._send(session, params)
+            if self._caller.client.era == "legacy" and inputs.required(answer):
+                # A legacy caller is asked by requests; it does not know of input_required.
+                more = await inputs.gathered(answer, self._relay.asked)
+                if isinstance(more, Answer):
+                    return more
+                params = {**params, **more}
+                continue
+            return answer
+
+    async def _send(self, session: Session, params: Mapping[str, Any]) -> Answer:
+        plan = self._plan
+        headers = self._headers(params) if session.era == "modern" else []
+        request = Outgoing(plan.method, None, counted=True, headers=headers)
+        self._relay.expected = b"%d" % request.id
+        more = {**self._more, eras.ATTEMPT_META: self._number} if self._more else None
+        answer = await session.call(request, params, progress=self._relay.wanted, more=more)
+        if session.era == "modern":
+            plan.server.check_refusal(answer)
+        return answer
+
+    def _headers(self, params: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """The headers of a modern request that mirror its body."""
+        headers = [("Mcp-Method", self._plan.method)]
+        name = params.get(mirrored.NAMED_BY.get(self._plan.method, ""))
+        if name is not None:
+            value = codec.decode(name) if isinstance(name, Raw) else name
+            headers.append(("Mcp-Name", mirrored.wrap(str(value))))
+        if (found := self._plan.mirrors()) and "arguments" in params:
+            headers += mirrored.param_headers(found, codec.plain(params["arguments"]))
+        return headers
+
+    def _report(
+        self, attempt: Attempt[Answer], outcome: Answer | Failure | None, at: float
+    ) -> None:
+        """One event an attempt. Nothing in it comes from a header or an argument."""
+        failed = outcome if isinstance(outcome, Failure) else None
+        session = attempt.session
+        self._on_event(
+            {
+                "event": "mcp",
+                "server": self._plan.server.name,
+                "method": self._plan.method,
+                "tool": self._plan.subject,
+                "attempt": self._number,
+                "outcome": _outcome(outcome),
+                "cause": None if failed is None else self._plan.server.masked(failed.detail),
+                "status": None if failed is None else failed.status,
+                "era": None if session is None else session.era,
+                "waited": round(self._waited, 6),
+                "started": at,
+                "seconds": round(anyio.current_time() - attempt.began, 6),
+            }
+        )
+
+
+def _outcome(outcome: Answer | Failure | None) -> str:
+    if outcome is None:
+        return "cancelled"
+    if isinstance(outcome, Failure):
+        return outcome.kind
+    return "answer" if outcome.error is None else "error"

@@ -1,0 +1,303 @@
+"""Streamable HTTP as a channel: a POST a message, an answer as JSON or as a stream of events.
+
+Owns: one session's id, version and cookies, and the resumption of a stream that broke. Rules: an
+HTTP status without a JSON-RPC answer to our own id is a failure; with one it is an answer whatever
+the status; a result over the ceiling is refused, not cut. Source: MCP transports, "Streamable
+HTTP", 2025-03-26 to 2026-07-28. Called by `bridge.mcp.server`.
+"""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+
+import anyio
+
+from bridge.mcp import eras, messages
+from bridge.mcp.channel import Fault, Outgoing, Sink
+from bridge.mcp.messages import Answer
+from bridge.mcp.origin import Broken, Headers, Origin, Reply
+from bridge.rules import retry
+from bridge.wire import jsonrpc
+from bridge.wire.jsonrpc import Notification, Request, Response
+from bridge.wire.sse import Parser, SSEError
+
+_ACCEPT = ("Accept", "application/json, text/event-stream")
+_JSON = ("Content-Type", "application/json")
+_EVENTS = "text/event-stream"
+_ERROR_BODY = 1 << 20
+_SHOWN = 300
+_DRAIN = 0.25
+_RESUMPTIONS = 3
+_RECONNECTION = 1.0
+_LONGEST_RECONNECTION = 30.0
+
+
+class HttpChannel:
+    """One session with a streamable HTTP server."""
+
+    cancels_by_closing = True
+
+    def __init__(self, origin: Origin, ceiling: int, sink: Sink) -> None:
+        self.version: str | None = None
+        self._origin = origin
+        self._ceiling = ceiling
+        self._sink = sink
+        self._session_id: str | None = None
+        self._cookies: dict[str, str] = {}
+        self._last: Reply | None = None
+
+    # -- requests -------------------------------------------------------------------------------
+
+    async def exchange(self, request: Outgoing) -> Answer:
+        await self._let_go()
+        async with self._post(request.body, request) as reply:
+            self._remember(reply)
+            answer = await self._answer(reply, request)
+            # Its last bytes are read later: the answer does not wait for them.
+            self._last = reply
+            return answer
+
+    async def send(self, message: bytes) -> None:
+        async with self._post(message, None) as reply:
+            if reply.status >= 300:
+                raise self._failure(reply, False, await reply.receive())
+            with anyio.move_on_after(_DRAIN):
+                await self._drain(reply)
+
+    @asynccontextmanager
+    async def _post(self, body: bytes, request: Outgoing | None) -> AsyncGenerator[Reply]:
+        """The reply to a POST, closed at the end unless it is kept as the last one."""
+
+        def written() -> None:
+            if request is not None:
+                request.written = True
+
+        headers = [*self._headers(), _JSON, *(request.headers if request is not None else ())]
+        reply = await self._open("POST", headers, body, written, request)
+        try:
+            yield reply
+        except Broken as error:
+            raise self._lost(request, str(error)) from None
+        finally:
+            if reply is not self._last:
+                await reply.close()
+
+    async def _open(
+        self,
+        method: str,
+        headers: Headers,
+        body: bytes,
+        written: Callable[[], None],
+        request: Outgoing | None,
+    ) -> Reply:
+        try:
+            return await self._origin.open(method, headers, body, written=written)
+        except Broken as error:
+            if error.connecting:
+                raise Fault("connect", str(error)) from None
+            if error.final:
+                raise Fault("rejected", str(error)) from None
+            raise self._lost(request, str(error)) from None
+
+    def _lost(self, request: Outgoing | None, detail: str) -> Fault:
+        return Fault("opening", detail) if request is None else request.fault(detail)
+
+    def _headers(self) -> Headers:
+        headers: Headers = [_ACCEPT]
+        if self.version is not None:
+            headers.append(("MCP-Protocol-Version", self.version))
+        if self._session_id is not None:
+            headers.append(("Mcp-Session-Id", self._session_id))
+        if self._cookies:
+            pairs = "; ".join(f"{name}={value}" for name, value in self._cookies.items())
+            headers.append(("Cookie", pairs))
+        return headers
+
+    def _remember(self, reply: Reply) -> None:
+        """The session's id and its cookies (a balancer's, that keep it at one server)."""
+        if self._session_id is None and reply.status < 300 and self.version != eras.MODERN:
+            self._session_id = reply.header("mcp-session-id") or None
+        for line in reply.all("set-cookie"):
+            name, _, value = line.partition(";")[0].strip().partition("=")
+            if name and value:
+                self._cookies[name] = value
+            else:
+                self._cookies.pop(name, None)
+
+    # -- answers --------------------------------------------------------------------------------
+
+    async def _answer(self, reply: Reply, request: Outgoing) -> Answer:
+        if reply.status >= 300:
+            return await self._answer_in_error(reply, request)
+        kind = reply.kind
+        if kind == _EVENTS:
+            return await self._answer_in_stream(reply, request)
+        if kind == "application/json" or not kind:
+            return await self._answer_in_body(reply, request)
+        shown = _excerpt(await reply.receive(), ": ")
+        raise request.fault(f"HTTP {reply.status} with {kind}{shown}")
+
+    async def _answer_in_body(self, reply: Reply, request: Outgoing) -> Answer:
+        body = await self._read(reply, request, self._ceiling)
+        if not body.strip():
+            raise request.fault(f"HTTP {reply.status} without a body")
+        answer = await self._take(body, request)
+        if answer is None:
+            raise request.fault(f"the answer is not readable: {_excerpt(body)}")
+        return answer
+
+    async def _answer_in_error(self, reply: Reply, request: Outgoing) -> Answer:
+        """An answer at any status, if it is one to our own id; else the failure it is."""
+        body = b""
+        with suppress(Broken, Fault):
+            body = await self._read(reply, request, _ERROR_BODY)
+        if body.lstrip()[:1] in (b"{", b"["):
+            answer = await self._take(body, request)
+            if answer is not None:
+                return answer
+        raise self._failure(reply, request.counted and request.written, body)
+
+    def _failure(self, reply: Reply, written: bool, body: bytes) -> Fault:
+        in_session = self._session_id is not None
+        kind = retry.from_status(reply.status, written=written, in_session=in_session)
+        detail = f"HTTP {reply.status}{_excerpt(body, ': ')}"
+        return Fault(kind, detail, retry_after=reply.retry_after, status=reply.status)
+
+    async def _read(self, reply: Reply, request: Outgoing, ceiling: int) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        while data := await reply.receive():
+            parts.append(data)
+            size += len(data)
+            if size > ceiling:
+                raise self._too_large(request)
+        return b"".join(parts)
+
+    def _too_large(self, request: Outgoing) -> Fault:
+        limit = f"over the limit of {self._ceiling} bytes (max_result_bytes)"
+        return Fault("rejected", f"the answer to {request.method} is {limit}")
+
+    async def _take(self, data: bytes, request: Outgoing) -> Answer | None:
+        """Hands on what a body or an event holds; the answer, if it is in it."""
+        found: Answer | None = None
+        for line in messages.split(data):
+            message = jsonrpc.parse(line)
+            if isinstance(message, Request | Notification):
+                await self._sink(message)
+            elif isinstance(message, Response) and request.owns(message):
+                found = messages.answer(message)
+        return found
+
+    # -- streams --------------------------------------------------------------------------------
+
+    async def _answer_in_stream(self, reply: Reply, request: Outgoing) -> Answer:
+        parser = Parser(self._ceiling)
+        why = ""
+        try:
+            if (answer := await self._events(reply, parser, request)) is not None:
+                return answer
+            why = "the stream ended before the answer came"
+        except Broken as error:
+            why = f"the stream broke before the answer came ({error})"
+        if self.version != eras.MODERN and parser.last_id:
+            await reply.close()
+            if (answer := await self._resumed(parser, request)) is not None:
+                return answer
+            why += ", and could not be resumed"
+        raise request.fault(why)
+
+    async def _events(self, reply: Reply, parser: Parser, request: Outgoing) -> Answer | None:
+        while data := await reply.receive():
+            try:
+                events = parser.feed(data)
+            except SSEError:
+                raise self._too_large(request) from None
+            answer: Answer | None = None
+            for event in events:
+                if event.name == "message" and event.data:
+                    answer = await self._take(event.data, request) or answer
+            if answer is not None:
+                return answer
+        return None
+
+    async def _resumed(self, parser: Parser, request: Outgoing) -> Answer | None:
+        """Follows a stream over its interruptions, as long as it goes on."""
+        failed = 0
+        last_id, pause = parser.last_id, parser.reconnection_ms
+        while failed < _RESUMPTIONS:
+            seconds = _RECONNECTION if pause is None else pause / 1000
+            await anyio.sleep(min(seconds, _LONGEST_RECONNECTION))
+            failed += 1
+            try:
+                reply = await self._get([("Last-Event-ID", last_id)])
+            except Broken:
+                continue
+            try:
+                if reply.status != 200:
+                    return None
+                parser = Parser(self._ceiling)
+                with suppress(Broken):
+                    if (answer := await self._events(reply, parser, request)) is not None:
+                        return answer
+            finally:
+                await reply.close()
+            if parser.last_id and parser.last_id != last_id:
+                last_id, failed = parser.last_id, 0
+            pause = pause if parser.reconnection_ms is None else parser.reconnection_ms
+        return None
+
+    async def _get(self, more: Headers) -> Reply:
+        headers = [pair for pair in self._headers() if pair is not _ACCEPT]
+        return await self._origin.open("GET", [("Accept", _EVENTS), *headers, *more], b"")
+
+    async def listen(self, ready: Callable[[], None]) -> None:
+        if self._origin.deaf:
+            return
+        try:
+            reply = await self._get([])
+        except Broken as error:
+            raise Fault("opening", str(error)) from None
+        try:
+            if reply.status != 200 or reply.kind != _EVENTS:
+                # It will not have one for the next session either.
+                self._origin.deaf = reply.status in (404, 405, 501)
+                return
+            ready()
+            parser = Parser(self._ceiling)
+            # A stream of notifications alone: no answer belongs on it.
+            nobody = Outgoing("", None, id=-1)
+            with suppress(Broken):
+                await self._events(reply, parser, nobody)
+        finally:
+            await reply.close()
+
+    # -- the end --------------------------------------------------------------------------------
+
+    async def _let_go(self) -> None:
+        """Reads the last reply to its end, so that its connection can be used again."""
+        reply, self._last = self._last, None
+        if reply is not None:
+            try:
+                with anyio.move_on_after(_DRAIN), suppress(Broken):
+                    await self._drain(reply)
+            finally:
+                await reply.close()
+
+    async def _drain(self, reply: Reply) -> None:
+        while await reply.receive():
+            pass
+
+    async def end(self) -> None:
+        await self._let_go()
+        session_id = self._session_id
+        if session_id is not None and self.version != eras.MODERN:
+            headers = self._headers()
+            self._session_id = None
+            with suppress(Broken):
+                reply = await self._origin.open("DELETE", headers, b"")
+                await reply.close()
+
+
+def _excerpt(body: bytes, before: str = "") -> str:
+    """The beginning of a body, for an error's words."""
+    text = " ".join(body[:_SHOWN].decode(errors="replace").split())
+    return f"{before}{text}" if text else ""

@@ -1,0 +1,112 @@
+"""The servers of one session (or one file), and what goes on between them and their callers.
+
+Owns: servers and catalogues by name, and who is told when a list has changed. Rule: servers are
+independent: one that is down, slow or wrong changes nothing for the others.
+Made by `bridge.mcp.service`, one a mount; looked at through `bridge.mcp.view`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from bridge.io.family import Family
+from bridge.mcp import messages
+from bridge.mcp.call import Call, Plan
+from bridge.mcp.catalogue import Catalogue
+from bridge.mcp.messages import Answer
+from bridge.mcp.relay import Caller
+from bridge.mcp.server import Server
+from bridge.mcp.settings import Upstream
+
+Json = dict[str, Any]
+Told = Callable[[str, bytes], None]
+"""Takes (server, notification); never waits and never raises."""
+
+TOOLS_CHANGED = "notifications/tools/list_changed"
+
+
+class Hub:
+    """`on_event` is given one event an attempt."""
+
+    def __init__(
+        self,
+        upstreams: Sequence[Upstream],
+        *,
+        family: Family,
+        tasks: TaskGroup,
+        on_event: Callable[[Json], None],
+        short_names: bool = False,
+    ) -> None:
+        self.servers = {upstream.name: Server(upstream, family) for upstream in upstreams}
+        self.catalogues = {
+            name: Catalogue(server, tasks, self._listed_anew)
+            for name, server in self.servers.items()
+        }
+        self.short_names = short_names
+        self._tasks = tasks
+        self._on_event = on_event
+        self._told: dict[int, Told] = {}
+        self._scope = anyio.CancelScope()
+
+    def start(self) -> None:
+        """Has every server listed, and looked after from then on."""
+        self._tasks.start_soon(self._watch)
+
+    async def _watch(self) -> None:
+        with self._scope:
+            async with anyio.create_task_group() as tasks:
+                for catalogue in self.catalogues.values():
+                    tasks.start_soon(catalogue.watch)
+
+    async def listed(self, within: float) -> None:
+        """Returns when each server has been tried, or after `within` seconds."""
+        with anyio.move_on_after(within):
+            for catalogue in self.catalogues.values():
+                await catalogue.tried()
+
+    def close(self) -> None:
+        """Stops looking after the servers and closes idle connections."""
+        self._scope.cancel()
+        for server in self.servers.values():
+            server.close()
+
+    async def answer(self, plan: Plan, caller: Caller) -> Answer:
+        """Makes a call; raises GaveUp."""
+        call = Call(
+            plan,
+            caller,
+            tasks=self._tasks,
+            changed=self.changed,
+            relist=self._relist,
+            on_event=self._on_event,
+        )
+        return await call.answer()
+
+    async def _relist(self, server: Server) -> None:
+        await self.catalogues[server.name].refresh()
+
+    # -- what has changed -----------------------------------------------------------------------
+
+    def subscribe(self, told: Told) -> Callable[[], None]:
+        """Has `told` called for every change of a list; the result ends that."""
+        key = id(told)
+        self._told[key] = told
+        return lambda: self._told.pop(key, None) and None
+
+    def changed(self, server: Server, method: str) -> None:
+        """A server said that a list of its has changed."""
+        if method == TOOLS_CHANGED:
+            # Listed first: whoever is told asks at once, and shall get the new list.
+            self.catalogues[server.name].spoil()
+        else:
+            self._tell(server, method)
+
+    def _listed_anew(self, server: Server) -> None:
+        self._tell(server, TOOLS_CHANGED)
+
+    def _tell(self, server: Server, method: str) -> None:
+        message = messages.notification(method)
+        for told in list(self._told.values()):
+            told(server.name, message)

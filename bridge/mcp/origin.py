@@ -1,0 +1,178 @@
+"""A server's HTTP side: its address, its headers, its connections.
+
+Rules: whether a request's bytes have gone out is known exactly; the server's headers go to its own
+origin and to no other; connections are kept only shortly, so that a call is hardly ever written
+into one the server is just closing. Called by `http_channel` and `sse_channel`.
+"""
+
+import time
+from collections.abc import Callable
+from urllib.parse import urljoin, urlsplit
+
+from bridge import __version__
+from bridge.io import httppool
+from bridge.io.httpclient import Call
+from bridge.io.httppool import Cut, Pool, UpstreamError
+from bridge.mcp.settings import Upstream
+from bridge.rules import retry
+from bridge.wire import http_head
+
+Headers = list[tuple[str, str]]
+
+_KEPT_SECONDS = 3.0
+_REDIRECTS = 5
+_AGENT = ("User-Agent", f"acp-mcp-bridge/{__version__}")
+
+
+class Broken(Exception):
+    """No (further) bytes of a response. `connecting`: there was no connection to begin with;
+    `final`: another attempt would fare no better."""
+
+    def __init__(self, detail: str, *, connecting: bool = False, final: bool = False) -> None:
+        super().__init__(detail)
+        self.connecting = connecting
+        self.final = final
+
+
+class Origin:
+    """One server's. `deaf`: it has been seen to have no stream of its own (GET)."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self.url = upstream.url
+        self.deaf = False
+        self._headers = list(upstream.headers)
+        self._place = _place(upstream.url)
+        self._pool = Pool(
+            self._place,
+            # The bound on parallel calls is kept elsewhere; streams and farewells go beside them.
+            limit=1 << 16,
+            connect_seconds=upstream.policy.connect_timeout,
+            idle_seconds=_KEPT_SECONDS,
+        )
+
+    async def open(
+        self,
+        method: str,
+        headers: Headers,
+        body: bytes,
+        *,
+        written: Callable[[], None] = lambda: None,
+        url: str | None = None,
+    ) -> "Reply":
+        """Sends a request and gives its response's head; raises Broken.
+
+        `written` is called when its bytes have begun to go out. Redirects within the origin that
+        keep the method (307, 308) are followed; others are an answer like any other.
+        """
+        target = url or self.url
+        for _ in range(_REDIRECTS):
+            if _place(target) != self._place:
+                raise Broken(
+                    f"a redirect to another origin ({_place(target)}) is not followed: "
+                    "its headers are for this server alone",
+                    final=True,
+                )
+            reply = await self._exchange(method, target, headers, body, written)
+            location = reply.header("location") if reply.status in (307, 308) else ""
+            if not location:
+                return reply
+            await reply.close()
+            target = urljoin(target, location)
+        raise Broken("the server redirects in circles", final=True)
+
+    async def _exchange(
+        self, method: str, url: str, headers: Headers, body: bytes, written: Callable[[], None]
+    ) -> "Reply":
+        target, pairs = self._head(url, headers, body)
+        call = Call(self._pool, method, target, pairs, [body] if body else ())
+        try:
+            await call.__aenter__()
+        except UpstreamError as error:
+            raise Broken(str(error), connecting=True) from None
+        written()
+        reply = Reply(call)
+        try:
+            reply.take(await call.head())
+        except UpstreamError as error:
+            await reply.close()
+            raise Broken(str(error)) from None
+        except BaseException:
+            await reply.close()
+            raise
+        return reply
+
+    def _head(self, url: str, headers: Headers, body: bytes) -> tuple[bytes, http_head.Headers]:
+        parts = urlsplit(url)
+        names = {name.lower() for name, _ in self._headers}
+        sent: Headers = [*self._headers, *headers]
+        if "host" not in names:
+            sent.insert(0, ("Host", self._place.authority))
+        if "user-agent" not in names:
+            sent.append(_AGENT)
+        if body:
+            sent.append(("Content-Length", str(len(body))))
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        pairs = [(name.encode(), value.encode("latin-1")) for name, value in sent]
+        return target.encode(), pairs
+
+    def close(self) -> None:
+        """Closes the idle connections."""
+        self._pool.close()
+
+
+class Reply:
+    """A response under way: `status`; `receive` gives its body. Closed by whoever has it."""
+
+    def __init__(self, call: Call) -> None:
+        self._call: Call | None = call
+        self.status = 0
+        self._headers: http_head.Headers = []
+
+    def take(self, head: http_head.Response) -> None:
+        self.status, self._headers = head.status, head.headers
+
+    def header(self, name: str) -> str:
+        """The first value of a header, empty if there is none; `name` in lower case."""
+        value = http_head.find(self._headers, name.encode())
+        return "" if value is None else value.decode("latin-1")
+
+    def all(self, name: str) -> list[str]:
+        """All values of a header."""
+        key = name.encode()
+        return [value.decode("latin-1") for field, value in self._headers if field.lower() == key]
+
+    @property
+    def kind(self) -> str:
+        """The media type of its body, without parameters."""
+        return self.header("content-type").partition(";")[0].strip().lower()
+
+    @property
+    def retry_after(self) -> float | None:
+        """The seconds the server asks to be left alone for."""
+        return retry.retry_after_seconds(self.header("retry-after") or None, time.time())
+
+    async def receive(self) -> bytes:
+        """The next bytes of the body, `b""` at its end; raises Broken."""
+        try:
+            while self._call is not None:
+                piece = await self._call.receive()
+                if piece is None:
+                    return b""
+                if piece.data:
+                    return piece.data
+        except Cut as error:
+            raise Broken(str(error)) from None
+        return b""
+
+    async def close(self) -> None:
+        """Gives the connection back if the body has been read to its end, else closes it."""
+        call, self._call = self._call, None
+        if call is not None:
+            await call.__aexit__(None, None, None)
+
+
+def _place(url: str) -> httppool.Origin:
+    """Scheme, host and port: what makes two addresses one origin."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return httppool.Origin(parts.scheme, parts.hostname or "", port)

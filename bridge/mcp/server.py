@@ -1,0 +1,170 @@
+"""One upstream server: how it is reached, what is known of it, and sessions with it.
+
+Owns: the connections, the verdict on its eras, the bound on parallel attempts. Rule: nothing of
+one server (headers, environment, cookies, ids) reaches another. Made by `bridge.mcp.hub`.
+"""
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+
+import anyio
+
+from bridge.io.family import Family
+from bridge.mcp import eras
+from bridge.mcp.channel import Channel, Fault, Sink, helpers
+from bridge.mcp.eras import Client, Era, Verdicts
+from bridge.mcp.messages import Answer
+from bridge.mcp.session import About, Listener, Session, WrongEra
+from bridge.mcp.settings import Upstream
+from bridge.wire import codec
+from bridge.wire.jsonrpc import Notification, Request
+
+LEAVE_TAKING = 2.0
+_DOUBT = 60.0
+_SECRET = 6
+
+
+class Server:
+    """`about` is what the server last said of itself."""
+
+    def __init__(self, upstream: Upstream, family: Family) -> None:
+        self.upstream = upstream
+        self.name = upstream.name
+        self.policy = upstream.policy
+        self.verdicts = Verdicts()
+        self.about: About | None = None
+        self.slots = anyio.Semaphore(upstream.policy.max_parallel)
+        self._family = family
+        self._doubtful_until = 0.0
+        self._secrets = _secrets(upstream)
+        self._origin = None
+        if upstream.transport != "stdio":
+            # Loaded here: a session with stdio servers alone needs no HTTP client.
+            from bridge.mcp.origin import Origin
+
+            self._origin = Origin(upstream)
+
+    def close(self) -> None:
+        """Closes what connections are kept."""
+        if self._origin is not None:
+            self._origin.close()
+
+    def masked(self, text: str) -> str:
+        """The text without what this server's headers and environment keep secret."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
+    def check_refusal(self, answer: Answer) -> None:
+        """Raises Fault for what a modern server refuses before it executes anything."""
+        if answer.error is None:
+            return
+        text = bytes(answer.error).decode(errors="replace")[:300]
+        if answer.code == eras.HEADER_MISMATCH:
+            raise Fault("headers", f"the server's tool has changed: {text}")
+        if answer.code == eras.UNSUPPORTED_VERSION:
+            self.verdicts.known["modern"] = False
+            raise Fault("opening", f"the server does not speak {eras.MODERN} any more: {text}")
+
+    @asynccontextmanager
+    async def session(
+        self, client: Client, listener: Listener, *, describe: bool = False
+    ) -> AsyncGenerator[Session]:
+        """A fresh session, in the caller's era where the server can, ended when left.
+
+        `describe`: have the server say what it is, where the era does not require that.
+        Raises Fault. Taking leave is shielded and bounded.
+        """
+        first: Fault | None = None
+        order = self._order(client.era)
+        for era in order:
+            async with self._attempted(client, listener, era) as session:
+                try:
+                    await self._open(session, describe)
+                except WrongEra as wrong:
+                    if wrong.said:
+                        self.verdicts.known[era] = False
+                    elif era == "modern":
+                        self._doubtful_until = anyio.current_time() + _DOUBT
+                    first = first or wrong.fault
+                    if era == order[-1]:
+                        raise first from None
+                    continue
+                if first is not None and era == "modern":
+                    # It refused initialize and speaks this: the refusal was its verdict.
+                    self.verdicts.known["legacy"] = False
+                yield session
+            return
+
+    def _order(self, preferred: Era) -> list[Era]:
+        """The eras to try. A modern era in doubt (no verdict, no answer) is left for a while."""
+        doubtful = anyio.current_time() < self._doubtful_until
+        if preferred == "modern" and doubtful and self.verdicts.known["legacy"]:
+            return ["legacy"]
+        return self.verdicts.order(preferred)
+
+    @asynccontextmanager
+    async def _attempted(
+        self, client: Client, listener: Listener, era: Era
+    ) -> AsyncGenerator[Session]:
+        async def sink(message: Request | Notification) -> None:
+            await session.sink(message)
+
+        async with self._channel(sink) as channel, helpers() as tasks:
+            session = Session(channel, client, era, listener, tasks)
+            try:
+                yield session
+            finally:
+                with anyio.CancelScope(shield=True) as scope:
+                    scope.deadline = anyio.current_time() + LEAVE_TAKING
+                    await session.end()
+
+    def _channel(self, sink: Sink) -> AbstractAsyncContextManager[Channel]:
+        ceiling = self.policy.max_result_bytes
+        if self._origin is None:
+            from bridge.mcp.stdio_channel import spawned
+
+            return spawned(self.upstream, self._family, sink)
+        if self.upstream.transport == "sse":
+            from bridge.mcp.sse_channel import connected
+
+            return connected(self._origin, ceiling, sink)
+        from bridge.mcp.http_channel import HttpChannel
+
+        return nullcontext(HttpChannel(self._origin, ceiling, sink))
+
+    async def _open(self, session: Session, describe: bool) -> None:
+        """The handshake, as far as the era and what is known ask for one."""
+        if session.era == "modern":
+            session.channel.version = eras.MODERN
+            if describe or not self.verdicts.known["modern"]:
+                self.about = await session.open_modern()
+                self.verdicts.known["modern"] = True
+            return
+        self.about = await session.open_legacy()
+        self.verdicts.known["legacy"] = True
+        client = session.client
+        if client.log_level is not None:
+            await session.set_log_level(client.log_level)
+        if client is not eras.OURSELVES and (client.can_be_asked or _speaks_up(self.about)):
+            await session.listen()
+
+
+def _speaks_up(about: About) -> bool:
+    """Whether the server may say things that belong to no request."""
+    if "logging" in about.capabilities:
+        return True
+    for name in ("tools", "resources", "prompts"):
+        fields = codec.mapping(codec.decode(about.capabilities.get(name, codec.Raw(b"{}"))))
+        if fields is not None and fields.get("listChanged") is True:
+            return True
+    return False
+
+
+def _secrets(upstream: Upstream) -> list[str]:
+    """What must not be in any word about the server: whole values and, of `Bearer x`, the x."""
+    values = [value for _, value in upstream.headers]
+    values += [value for value in upstream.env.values() if value not in os.environ.values()]
+    values += [value.rpartition(" ")[2] for value in values]
+    return sorted({value for value in values if len(value) >= _SECRET}, key=len, reverse=True)

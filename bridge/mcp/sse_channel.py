@@ -1,0 +1,175 @@
+"""The transport before streamable HTTP (2024-11-05) as a channel: one stream in, POSTs out.
+
+Rules: the reader of the stream is the task that waits for an answer, so that nothing overtakes
+anything; the address to post to, which the server names, must be of its own origin.
+Called by `bridge.mcp.server` for servers of type `sse`.
+"""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from urllib.parse import urljoin
+
+import anyio
+
+from bridge.mcp import messages
+from bridge.mcp.channel import Fault, Outgoing, Sink, helpers
+from bridge.mcp.messages import Answer
+from bridge.mcp.origin import Broken, Origin, Reply
+from bridge.rules import retry
+from bridge.wire import jsonrpc
+from bridge.wire.jsonrpc import Notification, Request, Response
+from bridge.wire.sse import Event, Parser, SSEError
+
+_EVENTS = "text/event-stream"
+_SHOWN = 300
+
+
+@asynccontextmanager
+async def connected(origin: Origin, ceiling: int, sink: Sink) -> AsyncGenerator["SseChannel"]:
+    """A session: the stream is open and has named the address to post to. Raises Fault."""
+    reply = await _stream(origin)
+    try:
+        async with helpers() as tasks:
+            channel = SseChannel(origin, reply, ceiling, sink)
+            await channel.find_address()
+            channel.tasks = tasks
+            yield channel
+    finally:
+        # The end of its stream is the end of the session: there is no DELETE here.
+        await reply.close()
+
+
+async def _stream(origin: Origin) -> Reply:
+    try:
+        reply = await origin.open("GET", [("Accept", _EVENTS)], b"")
+    except Broken as error:
+        raise Fault(_kind(error), str(error)) from None
+    kind = reply.kind
+    if reply.status == 200 and kind == _EVENTS:
+        return reply
+    await reply.close()
+    if reply.status == 200:
+        raise Fault("rejected", f"the server answers GET with {kind or 'no content'}, not a stream")
+    raise Fault(
+        retry.from_status(reply.status, written=False, in_session=False),
+        f"HTTP {reply.status} for the stream",
+        retry_after=reply.retry_after,
+        status=reply.status,
+    )
+
+
+def _kind(error: Broken) -> retry.Kind:
+    return "connect" if error.connecting else "rejected" if error.final else "opening"
+
+
+class SseChannel:
+    """One stream and the address beside it. One exchange at a time."""
+
+    cancels_by_closing = False
+    version: str | None = None
+    tasks: anyio.abc.TaskGroup
+
+    def __init__(self, origin: Origin, reply: Reply, ceiling: int, sink: Sink) -> None:
+        self._origin = origin
+        self._reply = reply
+        self._ceiling = ceiling
+        self._sink = sink
+        self._parser = Parser(ceiling)
+        self._events: list[Event] = []
+        self._address = ""
+        self._refused: Fault | None = None
+
+    async def find_address(self) -> None:
+        """Reads up to the event that names it; raises Fault."""
+        nobody = Outgoing("GET", None)
+        while (event := await self._next(nobody)) is not None:
+            if event.name == "endpoint":
+                self._address = urljoin(self._origin.url, event.text)
+                return
+        raise Fault("opening", "the stream ended before it named the address to post to")
+
+    async def exchange(self, request: Outgoing) -> Answer:
+        self._refused = None
+        with anyio.CancelScope() as waiting:
+            self.tasks.start_soon(self._post_beside, request, waiting)
+            return await self._answer(request)
+        raise self._refused or request.fault("the request was not accepted")
+
+    async def _answer(self, request: Outgoing) -> Answer:
+        while (event := await self._next(request)) is not None:
+            if event.name != "message":
+                continue
+            for line in messages.split(event.data):
+                message = jsonrpc.parse(line)
+                if isinstance(message, Request | Notification):
+                    await self._sink(message)
+                elif isinstance(message, Response) and request.owns(message):
+                    if (answer := messages.answer(message)) is not None:
+                        return answer
+                    raise request.fault("the answer has neither a result nor an error")
+        raise request.fault("the stream ended before the answer came")
+
+    async def _post_beside(self, request: Outgoing, waiting: anyio.CancelScope) -> None:
+        """The answer may come on the stream before the POST is accepted: both go on at once."""
+
+        def written() -> None:
+            request.written = True
+
+        try:
+            await self._post(request.body, written, counted=request.counted)
+        except Fault as fault:
+            if fault.failure.kind == "opening":
+                fault = request.fault(str(fault))
+            # Nothing will come for it.
+            self._refused = fault
+            waiting.cancel()
+
+    async def send(self, message: bytes) -> None:
+        await self._post(message, lambda: None, counted=False)
+
+    async def _post(self, body: bytes, written: Callable[[], None], *, counted: bool) -> None:
+        headers = [("Content-Type", "application/json")]
+        try:
+            reply = await self._origin.open(
+                "POST", headers, body, written=written, url=self._address
+            )
+        except Broken as error:
+            raise Fault(_kind(error), str(error)) from None
+        try:
+            if reply.status >= 300:
+                text = (await reply.receive())[:_SHOWN].decode(errors="replace")
+                raise Fault(
+                    retry.from_status(reply.status, written=counted, in_session=True),
+                    f"HTTP {reply.status}: {text}",
+                    retry_after=reply.retry_after,
+                    status=reply.status,
+                )
+            while await reply.receive():
+                pass
+        except Broken:
+            # It was accepted; what follows the head says nothing.
+            return
+        finally:
+            await reply.close()
+
+    async def _next(self, request: Outgoing) -> Event | None:
+        while not self._events:
+            try:
+                data = await self._reply.receive()
+                if not data:
+                    return None
+                self._events = self._parser.feed(data)[::-1]
+            except Broken:
+                return None
+            except SSEError:
+                limit = f"over the limit of {self._ceiling} bytes (max_result_bytes)"
+                detail = f"the answer to {request.method} is {limit}"
+                raise Fault("rejected", detail) from None
+        return self._events.pop()
+
+    async def listen(self, ready: Callable[[], None]) -> None:
+        # What belongs to no request comes on the same stream.
+        ready()
+
+    async def end(self) -> None:
+        return

@@ -1,0 +1,133 @@
+"""A stdio server as a channel: one process, one JSON-RPC message a line.
+
+Rules: the reader is the task that waits for an answer, so that nothing overtakes anything; an exit
+is read off the process, since a grandchild can hold the pipe open; noise on stdout is skipped.
+Called by `bridge.mcp.server`.
+"""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+
+from bridge.errors import BridgeError
+from bridge.io.family import Family
+from bridge.io.process import Process, spawn
+from bridge.log import log
+from bridge.mcp import messages
+from bridge.mcp.channel import Fault, Outgoing, Sink, helpers
+from bridge.mcp.messages import Answer
+from bridge.mcp.settings import Upstream
+from bridge.wire import jsonrpc
+from bridge.wire.jsonrpc import Notification, Request, Response
+from bridge.wire.lines import LineFramer, LineTooLong
+
+_LAST_WORDS = 0.25
+_STDERR_SHOWN = 2000
+
+
+@asynccontextmanager
+async def spawned(upstream: Upstream, family: Family, sink: Sink) -> AsyncGenerator["StdioChannel"]:
+    """The server's process for as long as the context lasts; raises Fault if it cannot start."""
+
+    def told(data: bytes) -> None:
+        log.info("MCP server %r: %s", upstream.name, data.decode(errors="replace").rstrip())
+
+    try:
+        async with (
+            spawn(
+                upstream.argv, env=upstream.env, cwd=upstream.cwd, on_stderr=told, family=family
+            ) as process,
+            helpers() as tasks,
+        ):
+            channel = StdioChannel(process, upstream.policy.max_result_bytes, sink)
+            tasks.start_soon(channel.watch)
+            assert process.stdin is not None
+            tasks.start_soon(process.stdin.run)
+            yield channel
+    except BridgeError as error:
+        if error.code != "spawn_failed":
+            raise
+        raise Fault("connect", error.message) from None
+
+
+class StdioChannel:
+    """One process's pipes. One exchange at a time."""
+
+    cancels_by_closing = False
+    version: str | None = None
+
+    def __init__(self, process: Process, ceiling: int, sink: Sink) -> None:
+        self._process = process
+        self._framer = LineFramer(ceiling)
+        self._ceiling = ceiling
+        self._sink = sink
+        self._lines: list[bytes] = []
+
+    async def watch(self) -> None:
+        """Ends the reading a moment after the process has exited, whoever still holds the pipe."""
+        await self._process.wait()
+        await anyio.sleep(_LAST_WORDS)
+        self._process.stdout.close()
+
+    async def exchange(self, request: Outgoing) -> Answer:
+        if self._process.status is not None:
+            raise await self._died(request)
+        request.written = True
+        self._post(request.body)
+        while (line := await self._next_line(request)) is not None:
+            for message in map(jsonrpc.parse, messages.split(line) if line.strip() else ()):
+                if isinstance(message, Request | Notification):
+                    await self._sink(message)
+                elif isinstance(message, Response):
+                    if request.owns(message) and (answer := messages.answer(message)) is not None:
+                        return answer
+                    if request.owns(message):
+                        raise request.fault("the answer has neither a result nor an error")
+                else:
+                    log.debug("noise on an MCP server's stdout: %s", message.reason)
+        raise await self._died(request)
+
+    async def _next_line(self, request: Outgoing) -> bytes | None:
+        while not self._lines:
+            data = await self._process.stdout.receive()
+            try:
+                if not data:
+                    return self._framer.end() or None
+                # Kept last first, so that taking one is cheap.
+                self._lines = list(self._framer.feed(data))[::-1]
+            except LineTooLong:
+                raise Fault(
+                    "rejected",
+                    f"the answer to {request.method} is over the limit of {self._ceiling} bytes "
+                    "(max_result_bytes)",
+                ) from None
+        return self._lines.pop()
+
+    async def send(self, message: bytes) -> None:
+        self._post(message)
+
+    def _post(self, message: bytes) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.post(message, b"\n")
+
+    async def listen(self, ready: Callable[[], None]) -> None:
+        # What belongs to no request comes on the same pipe.
+        ready()
+
+    async def end(self) -> None:
+        # Leaving the context closes stdin, which is how a stdio session ends.
+        return
+
+    async def _died(self, request: Outgoing) -> Fault:
+        """What the end of its output means: exit status and last words."""
+        with anyio.move_on_after(_LAST_WORDS * 2):
+            await self._process.wait()
+        status = self._process.status
+        if status is None:
+            return request.fault("the server closed its stdout, but runs on")
+        await self._process.drained_stderr(_LAST_WORDS)
+        last = self._process.stderr_tail().strip()[-_STDERR_SHOWN:]
+        return request.fault(
+            f"the server {status}" + (f"; its stderr ends: {last}" if last else "")
+        )

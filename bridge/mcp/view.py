@@ -1,0 +1,161 @@
+"""One endpoint's view of the servers: all of them under prefixed names, or one under its own.
+
+Owns: which name means what (`bridge.mcp.names` makes the table), and how the endpoint presents
+itself. Rule: what a lone server says of itself is said as it is; of several, the union.
+Made by the front, used by `bridge.mcp.dispatch`.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import anyio
+
+from bridge.mcp import eras, names
+from bridge.mcp.catalogue import LISTING_BOUND, Catalogue, Tool
+from bridge.mcp.hub import Hub
+from bridge.mcp.messages import members
+from bridge.mcp.server import Server
+from bridge.wire import codec
+from bridge.wire.codec import Raw
+
+Json = dict[str, Any]
+
+_DOWN_WAIT = 2.0
+_OPENING_WAIT = 20.0
+_OFFERED = ("tools", "resources", "prompts", "completions", "logging", "experimental", "extensions")
+
+
+class Found(NamedTuple):
+    """A tool that a name stands for; `tool` is None where its server was never listed."""
+
+    server: Server
+    name: str
+    tool: Tool | None
+
+
+class View:
+    """`only` is the server of `/mcp/NAME`, None for `/mcp` and its prefixed names."""
+
+    def __init__(self, hub: Hub, only: str | None = None) -> None:
+        self.hub = hub
+        self.only = only
+        chosen = hub.catalogues if only is None else {only: hub.catalogues[only]}
+        self.catalogues: dict[str, Catalogue] = dict(chosen)
+
+    @property
+    def servers(self) -> list[Server]:
+        return [catalogue.server for catalogue in self.catalogues.values()]
+
+    @property
+    def lone(self) -> Server | None:
+        """The server whose own words this view passes on, if it has one server alone."""
+        return None if self.only is None else self.hub.servers[self.only]
+
+    # -- names ----------------------------------------------------------------------------------
+
+    def table(self, kind: str, offered: Iterable[tuple[str, str]]) -> dict[str, tuple[str, str]]:
+        """The advertised names of tools or prompts; raises DuplicateName."""
+        prefixed, short = self.only is None, self.hub.short_names
+        return names.table(kind, offered, prefixed=prefixed, short=short)
+
+    def tools(self) -> dict[str, tuple[str, str]]:
+        """Advertised name -> (server, tool); raises DuplicateName."""
+        return self.table(
+            "tool",
+            ((name, tool) for name, known in self.catalogues.items() for tool in known.tools),
+        )
+
+    def tool_list(self) -> list[Raw]:
+        """The tools as they are advertised; raises DuplicateName."""
+        found: list[Raw] = []
+        for shown, (server, name) in self.tools().items():
+            raw = self.catalogues[server].tools[name].raw
+            found.append(raw if shown == name else renamed(raw, shown))
+        return found
+
+    async def find_tool(self, name: str) -> Found | None:
+        """What a name stands for, listing anew if it is not known; raises DuplicateName."""
+        found = self._known_tool(name)
+        if found is None:
+            async with anyio.create_task_group() as tasks:
+                for catalogue in self.catalogues.values():
+                    tasks.start_soon(_listed_again, catalogue)
+            found = self._known_tool(name)
+        if found is None and (lone := self.lone) is not None and not self._all_known():
+            # It cannot be listed now, but it may well be called: that has attempts of its own.
+            return Found(lone, name, None)
+        return found
+
+    def _known_tool(self, name: str) -> Found | None:
+        if self.only is not None and not self.hub.short_names:
+            # No table is needed where names are the server's own.
+            tool = self.catalogues[self.only].tools.get(name)
+            return None if tool is None else Found(self.hub.servers[self.only], name, tool)
+        place = self.tools().get(name)
+        if place is None:
+            return None
+        server, own = place
+        return Found(self.hub.servers[server], own, self.catalogues[server].tools[own])
+
+    def _all_known(self) -> bool:
+        return all(catalogue.known for catalogue in self.catalogues.values())
+
+    # -- being up to date -----------------------------------------------------------------------
+
+    async def fresh(self) -> None:
+        """Waits for what has never been listed, and has old lists listed anew."""
+        async with anyio.create_task_group() as tasks:
+            for catalogue in self.catalogues.values():
+                down = catalogue.failure is not None
+                tasks.start_soon(catalogue.fresh, _DOWN_WAIT if down else LISTING_BOUND)
+
+    async def met(self) -> None:
+        """Waits until each server has been tried, so that it can be presented; bounded."""
+        await self.hub.listed(_OPENING_WAIT)
+
+    # -- presentation ---------------------------------------------------------------------------
+
+    def capabilities(self) -> Json:
+        """What can be asked for here."""
+        offered: Json = {}
+        for server in self.servers:
+            known = {} if server.about is None else server.about.capabilities
+            for name in _OFFERED:
+                if name in known and (self.lone is not None or name not in ("experimental",)):
+                    value = codec.mapping(codec.decode(known[name])) or {}
+                    offered[name] = {**offered.get(name, {}), **value}
+        # Tools come and go with their servers, whatever these say themselves.
+        offered["tools"] = {**offered.get("tools", {}), "listChanged": True}
+        return offered
+
+    def presentation(self) -> Json:
+        """Who this is: `serverInfo` and, if there are any, `instructions`."""
+        lone = self.lone
+        if lone is not None:
+            about = lone.about
+            said: Json = {"serverInfo": {**eras.OUR_INFO, "name": lone.name or "acp-mcp-bridge"}}
+            if about is not None and about.info is not None:
+                said["serverInfo"] = about.info
+            if about is not None and about.instructions is not None:
+                said["instructions"] = about.instructions
+            return said
+        parts: list[str] = []
+        for server in self.servers:
+            if server.about is not None and server.about.instructions is not None:
+                words = codec.decode(server.about.instructions)
+                parts.append(f"{server.name}:\n{words}" if server.name else str(words))
+        instructions = {"instructions": "\n\n".join(parts)} if parts else {}
+        return {"serverInfo": eras.OUR_INFO, **instructions}
+
+
+async def _listed_again(catalogue: Catalogue) -> None:
+    down = catalogue.failure is not None
+    with anyio.move_on_after(_DOWN_WAIT if down else LISTING_BOUND):
+        await catalogue.refresh()
+
+
+def renamed(raw: Raw, name: str) -> Raw:
+    """A tool or prompt under its advertised name, its other members as they are."""
+    fields: Json = dict(members(raw) or {})
+    fields["name"] = name
+    return Raw(codec.encode(fields))
