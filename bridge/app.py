@@ -7,6 +7,9 @@ commands `stream` and `once`.
 
 import os
 import signal
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
 
 import anyio
 from anyio.abc import TaskStatus
@@ -19,6 +22,10 @@ from bridge.io.guardian import Guardian
 from bridge.io.pipes import FdReader, FdWriter
 from bridge.session.daemon import Daemon
 from bridge.session.operations import Operations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from bridge.trace.recorder import Recorder
 
 _DRAIN = 1.0
 """Seconds at the end for the last answers, and for the host to take what is left for it."""
@@ -40,11 +47,31 @@ class Ending:
 
 
 def run_stream(settings: Settings, guardian: Guardian | None) -> int:
-    """Serves the host on stdio; gives the exit code."""
-    return anyio.run(_stream, settings, guardian, **backend(settings.loop))
+    """Serves the host on stdio; gives the exit code. Raises UsageError."""
+    with recording(settings, guardian) as recorder:
+        return anyio.run(_stream, settings, guardian, recorder, **backend(settings.loop))
 
 
-async def _stream(settings: Settings, guardian: Guardian | None) -> int:
+@contextmanager
+def recording(settings: Settings, guardian: Guardian | None) -> "Generator[Recorder | None]":
+    """The recorder that the settings ask for. Forks: to be entered before the loop runs."""
+    if settings.record is None:
+        yield None
+        return
+    from bridge.trace.recorder import Recorder  # only for those who record
+
+    with Recorder.open(
+        settings.record,
+        environment=os.environ,
+        family=guardian.family if guardian else None,
+        keep_secrets=settings.record_secrets,
+    ) as recorder:
+        yield recorder
+
+
+async def _stream(
+    settings: Settings, guardian: Guardian | None, recorder: "Recorder | None"
+) -> int:
     ending = Ending()
     reader, writer = stdio.claim()
     stderr = stdio.Stderr()
@@ -54,13 +81,18 @@ async def _stream(settings: Settings, guardian: Guardian | None) -> int:
         group.start_soon(writer.run)
         group.start_soon(writer.watch)
         group.start_soon(stderr.writer.run)
-        host = HostServer(writer)
+        tap = None
+        if recorder is not None:
+            group.start_soon(recorder.run)
+            tap = recorder.tap("host", framing="packets")
+        host = HostServer(writer, tap=tap)
         daemon = Daemon(
             group,
             host,
             family=guardian.family if guardian else None,
             environment=os.environ,
             write_stderr=stderr.write,
+            **observers(recorder),
         )
         await group.start(watch_signals, ending, daemon)
         operations = Operations(daemon, group, defaults=settings.defaults)
@@ -72,6 +104,11 @@ async def _stream(settings: Settings, guardian: Guardian | None) -> int:
         group.cancel_scope.cancel()
     reader.close()
     return ending.code or 0
+
+
+def observers(recorder: "Recorder | None") -> dict[str, Any]:
+    """The arguments by which a daemon is recorded."""
+    return {} if recorder is None else {"taps": recorder.taps, "note": recorder.record}
 
 
 async def _serve(

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from bridge import log
-from bridge.app import Ending, drain, watch_signals
+from bridge.app import Ending, drain, observers, recording, watch_signals
 from bridge.config import Settings, backend
 from bridge.errors import BridgeError, UsageError
 from bridge.host import responses
@@ -28,11 +28,16 @@ from bridge.wire import codec
 from protocol_schemas.acp import AgentCapabilities
 from protocol_schemas.host import Config
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from bridge.trace.recorder import Recorder
+
 
 def run(path: str, settings: Settings, guardian: Guardian | None) -> int:
     """Runs the prompt of a config file; gives the exit code. Raises UsageError, BridgeError."""
     config = _read(path, settings.defaults)
-    return anyio.run(_once, config, settings, guardian, **backend(settings.loop))
+    with recording(settings, guardian) as recorder:
+        return anyio.run(_once, config, settings, guardian, recorder, **backend(settings.loop))
 
 
 def _read(path: str, defaults: dict[str, Any]) -> Config:
@@ -53,7 +58,9 @@ def _read(path: str, defaults: dict[str, Any]) -> Config:
     return config
 
 
-async def _once(config: Config, settings: Settings, guardian: Guardian | None) -> int:
+async def _once(
+    config: Config, settings: Settings, guardian: Guardian | None, recorder: "Recorder | None"
+) -> int:
     ending = Ending()
     _, writer = stdio.claim()
     stderr = stdio.Stderr()
@@ -62,17 +69,25 @@ async def _once(config: Config, settings: Settings, guardian: Guardian | None) -
     async with anyio.create_task_group() as group:
         group.start_soon(writer.run)
         group.start_soon(stderr.writer.run)
+        tap = None
+        if recorder is not None:
+            group.start_soon(recorder.run)
+            tap = recorder.tap("host", framing="packets")
+            tap("in", codec.encode({"operation": "prompt", "config": config}))
         daemon = Daemon(
             group,
             HostServer(writer),
             family=guardian.family if guardian else None,
             environment=os.environ,
             write_stderr=stderr.write,
+            **observers(recorder),
         )
         await group.start(watch_signals, ending, daemon)
 
         async def prompt() -> None:
             response.update(await _prompt(daemon.session(""), config))
+            if tap is not None:
+                tap("out", codec.encode(response))
             ending.set(0 if response["ok"] else 1)
 
         group.start_soon(prompt)

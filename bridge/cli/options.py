@@ -5,6 +5,22 @@ import argparse
 from bridge.config import PREFIX
 
 
+def add_record_options(parser: argparse.ArgumentParser) -> None:
+    """`--record` and `--record-secrets`."""
+    group = parser.add_argument_group("recording")
+    group.add_argument(
+        "--record",
+        metavar="FILE",
+        help="record everything that passes (a directory: to a new file in it)",
+    )
+    group.add_argument(
+        "--record-secrets",
+        action="store_true",
+        default=None,
+        help="leave keys, tokens and header values in the recording",
+    )
+
+
 def add_daemon_options(parser: argparse.ArgumentParser) -> None:
     """The daemon's options; each can also be set as a BRIDGE_* variable."""
     group = parser.add_argument_group(
@@ -14,6 +30,7 @@ def add_daemon_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--loop", choices=("auto", "asyncio", "uvloop", "trio"), help="event loop (auto)"
     )
+    add_record_options(parser)
     group.add_argument(
         "--log-level", choices=("debug", "info", "warning", "error"), help="stderr log (warning)"
     )

@@ -15,6 +15,7 @@ import time
 
 from bridge.io.descendants import Kin
 from bridge.io.family import Family
+from bridge.io.forked import keep_only
 from bridge.io.proctable import look_up, processes, signal_groups
 
 _BOUND = 10.0
@@ -83,16 +84,7 @@ def _guard(fd: int, token: str, since: int) -> None:
     daemon = os.getppid()
     # Never drawn in: the host is in the daemon's session as a rule.
     foreign = {os.getsid(0), os.getpgrp()}
-    os.setsid()
-    for sig in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
-        try:
-            signal.signal(sig, signal.SIG_IGN)
-        except (OSError, ValueError):
-            continue
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    os.chdir("/")
-    _close_all_but(fd)
-    _name(b"acp-guardian")
+    keep_only(fd, name=b"acp-guardian")
     roots: set[tuple[int, int]] = set()
     orderly = idle = False
     text = b""
@@ -135,33 +127,3 @@ def _sweep(kin: Kin, foreign: set[int], daemon: int | None) -> None:
         if daemon is not None or clean == 3:
             return
         time.sleep(_SETTLING)
-
-
-def _close_all_but(kept: int) -> None:
-    """Closes what was inherited (the host waits for the end of our stdout) and puts /dev/null in
-    place of stdio."""
-    try:
-        fds = [int(name) for name in os.listdir("/dev/fd")]
-    except OSError:
-        fds = list(range(256))
-    for fd in fds:
-        if fd != kept:
-            try:
-                os.close(fd)
-            except OSError:
-                continue
-    while True:
-        fd = os.open("/dev/null", os.O_RDWR)
-        if fd > 2:
-            os.close(fd)
-            return
-
-
-def _name(name: bytes) -> None:
-    """What ps calls this process (Linux)."""
-    try:
-        fd = os.open("/proc/self/comm", os.O_WRONLY)
-    except OSError:
-        return
-    os.write(fd, name)
-    os.close(fd)

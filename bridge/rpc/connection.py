@@ -23,7 +23,9 @@ from bridge.wire.lines import LineFramer
 LINE_CEILING = 256 * 1024 * 1024
 
 Tap = Callable[[str, bytes], None]
-"""Sees each line as it passes: ("in" or "out", the line without its end)."""
+"""Sees the bytes as they pass: ("in", what was read) or ("out", a line with its end)."""
+Taps = Callable[[str, str], Tap]
+"""Makes the tap of a channel (`acp`, `stderr`) of an agent of the session of that name."""
 Settle = Callable[[Response], None]
 
 
@@ -76,17 +78,14 @@ class Connection:
         """Reads to the end of input; raises LineTooLong. Call `end` afterwards."""
         fast, tap = handler.fast, self._tap
         while data := await self._reader.receive():
+            if tap is not None:
+                tap("in", data)
             for line in self._framer.feed(data):
-                if tap is not None:
-                    tap("in", line)
                 if not fast(line):
                     self._deliver(line, handler)
             await handler.room()
-        if last := self._framer.end():
-            if tap is not None:
-                tap("in", last)
-            if not fast(last):
-                self._deliver(last, handler)
+        if (last := self._framer.end()) and not fast(last):
+            self._deliver(last, handler)
 
     def _deliver(self, line: bytes, handler: Handler) -> None:
         if not line or line.isspace():
@@ -168,7 +167,7 @@ class Connection:
 
     def _post(self, line: bytes) -> None:
         if self._tap is not None:
-            self._tap("out", line[:-1])
+            self._tap("out", line)
         self._writer.post(line)
 
     def end(self, reason: str) -> None:

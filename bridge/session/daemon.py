@@ -16,11 +16,11 @@ from bridge.agent.supervisor import Agent
 from bridge.errors import invalid_request
 from bridge.host.server import HostServer
 from bridge.io.process import Family
-from bridge.rpc.connection import Tap
+from bridge.rpc.connection import Taps
 from bridge.session import closing
 from bridge.session.attendance import grace_of
 from bridge.session.closing import HURRIED, Graces
-from bridge.session.launcher import Launcher
+from bridge.session.launcher import Launcher, Note, unnoted
 from bridge.session.session import Session
 
 
@@ -35,7 +35,8 @@ class Daemon:
         family: Family | None,
         environment: Mapping[str, str],
         write_stderr: Callable[[bytes], None],
-        tap: Tap | None = None,
+        taps: Taps | None = None,
+        note: Note = unnoted,
     ) -> None:
         self.host = host
         self.sessions: dict[str, Session] = {}
@@ -46,6 +47,7 @@ class Daemon:
         self.ending = False
         self._group = group
         self._write_stderr = write_stderr
+        self._note = note
         self._launcher = Launcher(
             group,
             family=family or Family(),
@@ -53,7 +55,8 @@ class Daemon:
             on_stderr=self._on_stderr,
             on_exit=self._on_exit,
             room=host.room,
-            tap=tap,
+            taps=taps,
+            note=note,
         )
 
     def session(self, name: str) -> Session:
@@ -119,6 +122,7 @@ class Daemon:
             "signal": status.signal if status else None,
             "stderr": agent.process.stderr_tail(),
         }
+        self._note("process", "exit", {**fields, "pid": agent.process.pid}, session=agent.name)
         for session in self.sessions.values():
             if session.agent is agent:
                 session.event("exit", fields)

@@ -8,7 +8,8 @@ Called by `bridge.session.session`.
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import msgspec
 from anyio.abc import TaskGroup
@@ -19,7 +20,7 @@ from bridge.agent.environment import agent_environment
 from bridge.agent.supervisor import Agent
 from bridge.errors import BridgeError, unsupported
 from bridge.io.process import Family
-from bridge.rpc.connection import Tap
+from bridge.rpc.connection import Taps
 from bridge.session import translate
 from bridge.session.faults import failures
 from bridge.wire import codec
@@ -56,6 +57,20 @@ async def described(opening: Awaitable[Opened]) -> dict[str, Any]:
     return (await opening).description()
 
 
+class Note(Protocol):
+    """Takes down what happened, for the trace: a channel, what it was, its particulars."""
+
+    def __call__(
+        self, channel: str, kind: str, data: Mapping[str, Any], /, *, session: str | None = None
+    ) -> None: ...
+
+
+def unnoted(
+    channel: str, kind: str, data: Mapping[str, Any], /, *, session: str | None = None
+) -> None:
+    """The Note of a daemon that is not recorded."""
+
+
 class Launcher:
     """Starts agents in the daemon's task group."""
 
@@ -68,7 +83,8 @@ class Launcher:
         on_stderr: Callable[[str, bytes], None],
         on_exit: Callable[[Agent], None],
         room: Callable[[], Awaitable[None]],
-        tap: Tap | None = None,
+        taps: Taps | None = None,
+        note: Note = unnoted,
     ) -> None:
         self._group = group
         self._family = family
@@ -76,7 +92,8 @@ class Launcher:
         self._on_stderr = on_stderr
         self._on_exit = on_exit
         self._room = room
-        self._tap = tap
+        self._taps = taps
+        self._note = note
 
     async def start(self, name: str, config: Config, *, native: bool) -> Agent:
         """A running, initialized agent; raises BridgeError."""
@@ -86,18 +103,22 @@ class Launcher:
                 f"protocol_version {config.protocol_version} is not spoken with agents; 1 is",
                 code="unsupported",
             )
+        on_stderr = partial(self._on_stderr, name)
+        if self._taps is not None:
+            on_stderr = _both(partial(self._taps("stderr", name), "in"), on_stderr)
         agent = Agent(
             argv,
             env=agent_environment(self._environment, config.env),
             cwd=config.cwd or os.getcwd(),
             name=name,
             family=self._family,
-            on_stderr=lambda data: self._on_stderr(name, data),
+            on_stderr=on_stderr,
             on_exit=self._on_exit,
             room=self._room,
-            tap=self._tap,
+            tap=None if self._taps is None else self._taps("acp", name),
         )
         await self._group.start(agent.run)
+        self._note("process", "start", _described(agent), session=name)
         try:
             await self._initialize(agent, config, native=native)
         except BaseException:
@@ -173,6 +194,20 @@ class Launcher:
         if config.session_meta:
             params["_meta"] = config.session_meta
         return params
+
+
+def _described(agent: Agent) -> dict[str, Any]:
+    return {"argv": agent.argv, "cwd": agent.cwd, "pid": agent.process.pid}
+
+
+def _both(
+    first: Callable[[bytes], None], second: Callable[[bytes], None]
+) -> Callable[[bytes], None]:
+    def call(data: bytes) -> None:
+        first(data)
+        second(data)
+
+    return call
 
 
 def capabilities(config: Config, *, native: bool) -> dict[str, Any]:

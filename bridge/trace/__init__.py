@@ -1,1 +1,1 @@
-"""The recorder and the readers of what it wrote."""
+"""The recorder and the debugger: what passed through the bridge, on one clock, without secrets."""

@@ -1,0 +1,70 @@
+"""What the recorder tells its scribe over the pipe: frames, sans-IO.
+
+Layout: payload length (u32), kind (u8), stream (u16), time (u64, monotonic ns), then the payload.
+Written by `bridge.trace.recorder`, parsed by `bridge.trace.ledger`.
+"""
+
+import struct
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+_HEAD = struct.Struct("<IBHQ")
+HEAD_SIZE = _HEAD.size
+
+
+class Kind(IntEnum):
+    """STREAM declares one (JSON). DATA: bytes that passed on it. ENDED: no more will.
+    EVENT: u32 length of a JSON object, the object, and bytes that belong to it.
+    SECRET: a JSON pair of name and value. BYE: the recording is complete."""
+
+    STREAM = 0
+    DATA = 1
+    ENDED = 2
+    EVENT = 3
+    SECRET = 4
+    BYE = 5
+
+
+class Frame(NamedTuple):
+    kind: int
+    stream: int
+    t: int
+    payload: bytes
+
+
+def head(kind: Kind, stream: int, t: int, size: int) -> bytes:
+    """What goes before a payload of `size` bytes."""
+    return _HEAD.pack(size, kind, stream, t)
+
+
+class FrameParser:
+    """Cuts the pipe's bytes into frames."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._wanted = HEAD_SIZE
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """The frames that `data` completes, in order."""
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size < self._wanted:
+            return
+        buffer = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        at = 0
+        while True:
+            self._wanted = HEAD_SIZE
+            if len(buffer) - at < HEAD_SIZE:
+                break
+            size, kind, stream, t = _HEAD.unpack_from(buffer, at)
+            if len(buffer) - at < HEAD_SIZE + size:
+                self._wanted = HEAD_SIZE + size
+                break
+            at += HEAD_SIZE
+            yield Frame(kind, stream, t, buffer[at : at + size])
+            at += size
+        rest = buffer[at:]
+        self._parts = [rest] if rest else []
+        self._size = len(rest)

@@ -1,0 +1,186 @@
+"""The recorder: everything that passes, told to the scribe, which writes it down.
+
+Owns: the scribe's life and the streams. Rules: whatever is recorded, the caller is back in a
+microsecond; nothing waits for the disk; whatever goes wrong ends the recording with one line in
+the log, and nothing else. What is posted is in the pipe within some milliseconds, and from then on
+safe from any end of the bridge.
+
+Opened by a command before the loop runs (it forks); `bridge.app` hands its taps down.
+"""
+
+import os
+import select
+import struct
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from bridge import __version__
+from bridge.io.family import Family
+from bridge.log import log
+from bridge.trace import frames, scribe, secrets
+from bridge.trace.frames import Kind
+from bridge.trace.ledger import Framing, Ledger, Stream
+from bridge.trace.pipe import ScribePipe
+from bridge.trace.redact import Redactor
+from bridge.trace.target import open_target
+from bridge.wire import codec
+from protocol_schemas.trace import FORMAT, Head
+
+BACKLOG = 1 << 28
+"""Bytes the scribe may be behind before the recording is given up."""
+_CLOSING = 2.0
+
+Tap = Callable[[str, bytes], None]
+"""Takes what passed: "in" or "out", and the bytes."""
+
+
+class Recorder:
+    """One recording. `run` needs a task; everything else returns at once."""
+
+    def __init__(self, path: str, pipe: int, report: int, pid: int) -> None:
+        self.path = path
+        self.ended = False
+        """Whether the recording is over, for whatever reason."""
+        self._pipe = ScribePipe(pipe, self._broken)
+        self.run = self._pipe.run
+        self._report = report
+        self._pid = pid
+        self._streams = 0
+        self._agents: Counter[str] = Counter()
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls,
+        path: str,
+        *,
+        environment: Mapping[str, str],
+        family: Family | None = None,
+        keep_secrets: bool = False,
+    ) -> "Generator[Recorder]":
+        """Records to a file (appended to; mode 0600), or to a new one in a directory.
+
+        To be entered before the loop and any thread runs. Raises UsageError.
+        """
+        path, file = open_target(path)
+        redactor = Redactor(masking=not keep_secrets)
+        for secret in secrets.of_environment(environment):
+            redactor.learn(*secret)
+        theirs, pipe = os.pipe()
+        report, their_report = os.pipe()
+        first = redactor.mask(codec.encode(_head(keep_secrets=keep_secrets))) + b"\n"
+        pid = os.fork()
+        if pid == 0:
+            scribe.serve(theirs, their_report, file, Ledger(redactor), first)
+        for fd in (theirs, their_report, file):
+            os.close(fd)
+        if family is not None:
+            family.spare(pid)
+        recorder = cls(path, pipe, report, pid)
+        try:
+            yield recorder
+        finally:
+            recorder._close()
+
+    def tap(
+        self,
+        channel: str,
+        *,
+        session: str | None = None,
+        n: int | None = None,
+        framing: Framing = "lines",
+    ) -> Tap:
+        """Records both directions of a channel, as it is told of them."""
+        streams = {
+            direction: self._declare(Stream(channel, direction, session, n, None, framing))
+            for direction in ("in", "out")
+        }
+        return lambda direction, data: self._post(Kind.DATA, streams[direction], data)
+
+    def taps(self, channel: str, session: str) -> Tap:
+        """The tap of a channel of one more agent (`acp`, `stderr`), numbered from 1."""
+        self._agents[channel] += 1
+        framing: Framing = "text" if channel == "stderr" else "lines"
+        return self.tap(channel, session=session, n=self._agents[channel], framing=framing)
+
+    def _declare(self, stream: Stream) -> int:
+        self._streams += 1
+        self._post(Kind.STREAM, self._streams, codec.encode(stream))
+        return self._streams
+
+    def record(
+        self,
+        channel: str,
+        kind: str,
+        data: Mapping[str, Any],
+        *,
+        session: str | None = None,
+        n: int | None = None,
+        content: bytes = b"",
+    ) -> None:
+        """Records an event: its particulars, and bytes that belong to it."""
+        members = {"ch": channel, "session": session, "n": n, "kind": kind, "data": data}
+        fields = codec.encode({name: value for name, value in members.items() if value is not None})
+        self._post(Kind.EVENT, 0, struct.pack("<I", len(fields)), fields, content)
+
+    def secret(self, name: str, value: str) -> None:
+        """Masks a value from here on."""
+        self._post(Kind.SECRET, 0, codec.encode((name, value)))
+
+    def _post(self, kind: Kind, stream: int, *parts: bytes) -> None:
+        if self.ended:
+            return
+        size = sum(map(len, parts))
+        self._pipe.post(frames.head(kind, stream, time.monotonic_ns(), size), *parts)
+        if self._pipe.queued > BACKLOG:
+            self._end(f"the disk is {self._pipe.queued >> 20} MiB behind")
+
+    # the end
+
+    def _broken(self) -> None:
+        self._end(self._heard(0.1) or "its writer is gone")
+
+    def _end(self, words: str) -> None:
+        if not self.ended:
+            self.ended = True
+            log.error("recording to %s has ended (%s); everything else goes on", self.path, words)
+
+    def _heard(self, within: float) -> str | None:
+        """What the scribe has to report, waiting for its end; None if that did not come."""
+        deadline = time.monotonic() + within
+        said = b""
+        while select.select([self._report], [], [], max(0, deadline - time.monotonic()))[0]:
+            data = os.read(self._report, 4096)
+            if not data:
+                return said.decode(errors="replace")
+            said += data
+        return None
+
+    def _close(self) -> None:
+        deadline = time.monotonic() + _CLOSING
+        self._post(Kind.BYE, 0)
+        self._pipe.finish(0 if self.ended else _CLOSING)
+        words = "" if self.ended else self._heard(max(0.0, deadline - time.monotonic()))
+        if words != "":
+            self._end(words or f"the disk did not take the last of it within {_CLOSING:.0f} s")
+        self.ended = True
+        os.close(self._report)
+        with suppress(ChildProcessError):
+            os.waitpid(self._pid, 0 if words is not None else os.WNOHANG)
+
+
+def _head(*, keep_secrets: bool) -> Head:
+    return Head(
+        trace=FORMAT,
+        t=time.monotonic_ns(),
+        wall=datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        program=f"acp-mcp-bridge {__version__}",
+        command=sys.argv[1:],
+        pid=os.getpid(),
+        secrets="kept" if keep_secrets else "masked",
+    )

@@ -1,0 +1,188 @@
+"""Where secrets come from: the environment, a host's config, an ACP client's `session/new`.
+
+Owns: which names are secret (keys, tokens, passwords) and where credentials stand in messages.
+Rule: every header value is one, save those that only negotiate; an environment entry is one if its
+name says so or is declared (`BRIDGE_SECRETS`, `config.secrets`). Only places that the peer in
+charge fills are looked at, never what a tool or a model says. Pure; used by `bridge.trace.ledger`.
+"""
+
+import base64
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from bridge.wire import codec
+
+Secret = tuple[str, str]
+"""A name and a value."""
+
+DECLARED = "BRIDGE_SECRETS"
+"""Environment variable: the names, separated by commas, of others whose values are secret."""
+MARKERS = (b'"mcpServers"', b'"headers"', b'"env"')
+"""One of these stands in every ACP message that `of_acp` finds something in."""
+
+_SECRET_NAME = re.compile(
+    r"(^|[_-])(API_?KEYS?|(ACCESS|PRIVATE|SECRET|SIGNING|ENCRYPTION|LICENSE)[_-]?KEY|KEY"
+    r"|TOKEN|SECRETS?|PASS(WORD|WD|PHRASE)?|PWD|CREDENTIALS?|AUTH|AUTHORIZATION|BEARER|COOKIE"
+    r"|PAT|DSN)$|PASSWORD$|APIKEY$|TOKEN$|SECRET$",
+    re.IGNORECASE,
+)
+_NOT_SECRET = frozenset({"PWD", "OLDPWD"})
+_NEGOTIATING = frozenset({
+    "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control",
+    "connection", "content-length", "content-type", "date", "expect", "host", "keep-alive",
+    "mcp-protocol-version", "te", "trailer", "transfer-encoding", "upgrade", "user-agent", "via",
+})  # fmt: skip
+_WORDS = frozenset({"true", "false", "none", "null", "auto", "default", "enabled", "disabled"})
+_SCHEMES = frozenset({"bearer", "basic", "token", "apikey", "digest", "negotiate"})
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether an environment variable, a field or a query parameter of that name is secret."""
+    return name not in _NOT_SECRET and _SECRET_NAME.search(name) is not None
+
+
+def of_environment(environment: Mapping[str, str]) -> Iterator[Secret]:
+    """Secret by name or declared; and the passwords in URLs, proxies' for example."""
+    yield from _environment(environment, environment.get(DECLARED, "").split(","))
+
+
+def _environment(environment: Mapping[str, str], declared: Iterable[str]) -> Iterator[Secret]:
+    names = {name.strip() for name in declared}
+    for name, value in environment.items():
+        if name in names or is_secret_name(name):
+            yield from of_value(name, value)
+        elif "://" in value:
+            yield from of_url(name, value)
+
+
+def of_value(name: str, value: str) -> Iterator[Secret]:
+    """A value, and what is secret in it by itself: the credentials after a scheme."""
+    value = value.strip()
+    if not value or value.lower() in _WORDS:
+        return
+    yield name, value
+    scheme, _, rest = value.partition(" ")
+    if rest and scheme.lower() in _SCHEMES:
+        yield name, rest.strip()
+        if scheme.lower() == "basic":
+            yield from _basic(name, rest.strip())
+
+
+def _basic(name: str, encoded: str) -> Iterator[Secret]:
+    try:
+        pair = base64.b64decode(encoded + "==").decode()
+    except (ValueError, UnicodeDecodeError):
+        return
+    yield name, pair
+    yield name, pair.partition(":")[2]
+
+
+def of_headers(headers: Iterable[tuple[str, str]]) -> Iterator[Secret]:
+    """Every header's value; of cookies each one's."""
+    for name, value in headers:
+        if name.lower() in _NEGOTIATING:
+            continue
+        yield from of_value(name, value)
+        if name.lower() in ("cookie", "set-cookie"):
+            for part in value.split(";"):
+                yield name, part.partition("=")[2].strip()
+
+
+def of_event(fields: bytes) -> Iterator[Secret]:
+    """The credentials among the headers that an event shows (`data.headers`, pairs)."""
+    headers = _field(_mapping(fields), "data").get("headers")
+    named = [pair for pair in _pairs(headers) if is_secret_name(pair[0]) or "cookie" in pair[0]]
+    yield from of_headers(named)
+
+
+def of_url(name: str, url: str) -> Iterator[Secret]:
+    """The password in a URL, and query parameters that are secret by name."""
+    try:
+        parts = urlsplit(url)
+        password, query = parts.password, parse_qsl(parts.query)
+    except ValueError:
+        return
+    if password:
+        yield name, unquote(password)
+        yield name, password
+        yield name, f"{unquote(parts.username or '')}:{unquote(password)}"
+    for key, value in query:
+        if is_secret_name(key):
+            yield f"{name}.{key}", value
+
+
+def of_host(body: bytes) -> Iterator[Secret]:
+    """The secrets in a host's request (HOST_PROTOCOL §2 to §4)."""
+    config = _field(_mapping(body), "config")
+    if not config:
+        return
+    for server, headers in _field(config, "mcp_headers").items():
+        for secret in of_headers(_pairs(headers)):
+            yield f"{server}.{secret[0]}", secret[1]
+    for server, url in _field(config, "mcp_urls").items():
+        if isinstance(url, str):
+            yield from of_url(server, url)
+    secret = _field(config, "tool_interception").get("secret")
+    if isinstance(secret, str):
+        yield from of_value("tool_interception", secret)
+    yield from of_servers(config.get("mcp_servers"))
+    declared = map(str, _list(config.get("secrets")))
+    yield from _environment(dict(_pairs(config.get("env"))), declared)
+    model = _field(config, "model")
+    if isinstance(model.get("upstream"), str):
+        yield from of_url("upstream", model["upstream"])
+    yield from of_headers(_pairs(model.get("headers")))
+
+
+def of_acp(line: bytes) -> Iterator[Secret]:
+    """The secrets a client gives its agent: MCP servers' headers and environment, the headers of
+    `providers/set`; and the environment of a terminal."""
+    message = _mapping(line)
+    params = _field(message, "params")
+    if not params:
+        return
+    yield from of_servers(params.get("mcpServers"))
+    if message.get("method") == "providers/set":
+        yield from of_headers(_pairs(params.get("headers")))
+    if message.get("method") == "terminal/create":
+        yield from _environment(dict(_pairs(params.get("env"))), ())
+
+
+def of_servers(servers: Any) -> Iterator[Secret]:
+    """ACP's list of MCP servers."""
+    for item in _list(servers):
+        server = codec.mapping(item) or {}
+        yield from of_headers(_pairs(server.get("headers")))
+        yield from _environment(dict(_pairs(server.get("env"))), ())
+        if isinstance(server.get("url"), str):
+            yield from of_url(str(server.get("name")), server["url"])
+
+
+def _mapping(data: bytes) -> dict[str, Any]:
+    try:
+        return codec.mapping(codec.decode(data)) or {}
+    except codec.JSONError:
+        return {}
+
+
+def _field(value: dict[str, Any], name: str) -> dict[str, Any]:
+    return codec.mapping(value.get(name)) or {}
+
+
+def _pairs(value: Any) -> Iterator[tuple[str, str]]:
+    """Headers or environment, as an object or as a list of {name, value} or of pairs."""
+    fields = codec.mapping(value)
+    for item in _list(value) if fields is None else fields.items():
+        entry = codec.mapping(item)
+        pair = _list(item) if entry is None else [entry.get("name"), entry.get("value")]
+        match pair:
+            case [str(name), str(text)]:
+                yield name, text
+            case _:
+                continue
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []  # pyright: ignore[reportUnknownArgumentType]
