@@ -110,7 +110,9 @@ async def _prompt(session: Session, config: Config) -> responses.Response:
     try:
         if path is not None and path.exists():
             known = path.read_text().strip()
-            await session.queue.call(lambda: described(session.restore(None, known, config)))
+            await session.queue.call(
+                lambda: described(session.restore(None, known, config))
+            )()
         result = await _turn(session, config)
         response = responses.turn(request, result, allow_empty=config.allow_empty_tool_reply)
         if response["ok"] and path is not None and not path.exists():
