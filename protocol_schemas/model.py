@@ -33,6 +33,8 @@ class ChatRequest(msgspec.Struct, gc=False):
     stream: Raw = ABSENT
     tools: Raw = ABSENT
     functions: Raw = ABSENT
+    max_tokens: Raw = ABSENT
+    max_completion_tokens: Raw = ABSENT
 
 
 class ModelLimits(msgspec.Struct, forbid_unknown_fields=True):

@@ -32,14 +32,14 @@ from bridge.wire.http_body import BadBody
 from bridge.wire.http_head import BadHead
 
 Handler = Callable[[Exchange], Awaitable[None]]
-Refuse = Callable[[int, str], bytes]
+Refuse = Callable[[int, str, bytes], bytes]
 
 _HIGH, _STALLED = 1 << 20, 16 << 20
 _LINGER_SECONDS, _LINGER_BYTES = 2.0, 64 << 20
 _LOOK = 0.5
 
 
-def json_error(status: int, message: str) -> bytes:
+def json_error(status: int, message: str, target: bytes = b"") -> bytes:
     """What a refused request is told, unless `serve` was given words of its own."""
     code = "bad_request" if status == 400 else REASONS.get(status, b"").decode()
     return codec.encode({"error": {"message": message, "type": "bridge_error", "code": code}})
@@ -71,7 +71,8 @@ class Server:
     async def serve(self, handler: Handler, *, refuse: Refuse = json_error) -> NoReturn:
         """Serves until cancelled, which breaks every open connection.
 
-        `refuse` makes the JSON body for a malformed request of (status, what is wrong).
+        `refuse` makes the JSON body for a request that is refused without its handler, of
+        (status, what is wrong, the target as far as it could be read).
         """
         async with anyio.create_task_group() as tasks:
             while True:
@@ -197,7 +198,7 @@ class _Connection:
                 log.error("a handler failed: %r", error, exc_info=error)
         if exchange.status is None:
             exchange.keep_alive = False
-            body = self._refuse(status, message)
+            body = self._refuse(status, message, exchange.target)
             with contextlib.suppress(anyio.BrokenResourceError):
                 await exchange.respond(status, [(b"Content-Type", b"application/json")], body)
 
@@ -218,13 +219,14 @@ class _Connection:
                 data += more
             request = http_head.parse_request(data[:end])
         except BadHead as error:
-            await self._refuse_head(error)
+            words = data.partition(b"\n")[0].split(b" ")
+            await self._refuse_head(error, words[1] if len(words) > 1 else b"")
             return None
         self.put_back(data[end:])
         return request
 
-    async def _refuse_head(self, error: BadHead) -> None:
-        body = self._refuse(error.status, str(error))
+    async def _refuse_head(self, error: BadHead, target: bytes) -> None:
+        body = self._refuse(error.status, str(error), target)
         head = http_head.response_bytes(
             error.status,
             REASONS[error.status],

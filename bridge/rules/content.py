@@ -14,9 +14,10 @@ from bridge.rules.message import Edits, is_assistant, is_null
 from protocol_schemas.model import ABSENT, ChatMessage, Raw
 
 NAME = "content"
+Mode = Literal["keep", "empty", "null"]
 
 
-def mend(message: ChatMessage, beside_tool_calls: Literal["keep", "empty", "null"]) -> Edits:
+def mend(message: ChatMessage, beside_tool_calls: Mode) -> Edits:
     """The content the message has to get, if any."""
     content = message.content
     absent = content == ABSENT

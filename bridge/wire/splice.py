@@ -27,7 +27,7 @@ from protocol_schemas.model import Change, ChatMessage, ChatRequest, Raw
 
 Edits = dict[str, bytes | None]
 MessageRule = Callable[[ChatMessage], Edits]
-Parts = list[bytes | memoryview]
+Parts = list[bytes | bytearray | memoryview]
 
 _typed = msgspec.json.Decoder(ChatRequest).decode
 _MESSAGE_FIELDS = ChatMessage.__struct_fields__
@@ -148,6 +148,28 @@ class Chat:
             fields = members(text, begin, {}, 2) if text[begin] == 123 else []
             found.append(ChatMessage(**_values(text, fields, _MESSAGE_FIELDS)))
         return ChatRequest(found, **values)
+
+
+def edit_fields(
+    text: Text, rule: str, edits: Edits, *, inside: str | None = None
+) -> Spliced | None:
+    """The object `text` with its members as wished, or with those of the object that is its member
+    `inside`; None if that is no object. Raises NotJSON.
+    """
+    start = skip_space(text, 0)
+    if text[start : start + 1] != b"{" or not is_utf8(text):
+        raise NotJSON("not an object in UTF-8")
+    found = members(text, start, {})
+    path = ""
+    if inside is not None:
+        member = _last(found).get(inside)
+        if member is None or text[member.start] != 123:
+            return None
+        start, path = member.start, f"{inside}."
+        found = members(text, start, {})
+    wishes = {key: Wish(rule, value) for key, value in edits.items()}
+    spans, changes = edit_object(text, start, found, wishes, path)
+    return Spliced(*cut(text, spans), changes)
 
 
 def edit_object(

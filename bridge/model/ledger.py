@@ -1,0 +1,48 @@
+"""What each session has spent on models, and whether it may call again.
+
+Owns: the counts by session. Rule: a turn counts from when it is let through, so that calls made at
+once cannot all slip under a limit; one that fails is given back. Used by bridge.model.relay; the
+limit that stopped a session is asked for by the session's own result.
+"""
+
+import time
+
+from bridge.rules import limits as rules
+from protocol_schemas.model import ModelLimits, Usage
+
+
+class Account:
+    """One session's counts."""
+
+    def __init__(self) -> None:
+        self._turns = 0
+        self._tokens = 0
+        self._capped = False
+        self._began: float | None = None
+        self.offered_tools = False
+        """Whether any call has offered tools: those that offer none are side calls then."""
+        self.stopped_by: str | None = None
+        """The limit that a call was refused for."""
+
+    def admit(self, limits: ModelLimits, *, turn: bool) -> str | None:
+        """Lets a generation through, or says which limit forbids it."""
+        now = time.monotonic()
+        self._began = now if self._began is None else self._began
+        spent = rules.Spent(self._turns, self._tokens, self._capped, now - self._began)
+        name = rules.reached(limits, spent)
+        if name is not None:
+            self.stopped_by = name
+        elif turn:
+            self._turns += 1
+        return name
+
+    def give_back(self) -> None:
+        """A turn that was let through brought nothing."""
+        self._turns -= 1
+
+    def add(self, limits: ModelLimits, usage: Usage | None, *, cut_short: bool) -> None:
+        """Counts what an answer cost."""
+        if usage is not None:
+            self._tokens += (usage.input or 0) + (usage.output or 0)
+        if rules.ran_into_cap(limits, usage, cut_short):
+            self._capped = True

@@ -1,0 +1,120 @@
+"""Where an agent's request goes: an upstream URL, taken apart once, and requests put on it.
+
+Rules (MODEL_PROXY): what follows the proxy's own prefix is joined to the upstream URL with exactly
+one slash, nothing is resolved or decoded; both queries arrive; userinfo becomes `Authorization:
+Basic` where the request has none; of the headers only Host, the hop-by-hop ones and the framing of
+a changed body differ from what was sent. Pure; used by bridge.model.relay.
+"""
+
+import base64
+from typing import NamedTuple
+from urllib.parse import quote, unquote_to_bytes, urlsplit
+
+from bridge.errors import UsageError
+from bridge.io.httppool import Origin
+from bridge.wire.http_head import HOP_BY_HOP, Headers, tokens
+
+_AS_IS = "%/:=&?~+!$,;'@()*[]|"
+
+
+class Upstream(NamedTuple):
+    """An upstream URL. `host` is the Host header's value, as the URL has it; `path` has no slash at
+    its end; `basic` the Authorization its userinfo stands for.
+    """
+
+    origin: Origin
+    host: bytes
+    path: bytes
+    query: bytes
+    basic: bytes | None
+
+    @property
+    def shown(self) -> str:
+        """The URL without what may be secret: userinfo and query."""
+        return f"{self.origin}{self.path.decode('latin-1')}"
+
+
+def parse(url: str) -> Upstream:
+    """The URL's parts. Raises UsageError, which does not repeat userinfo."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise UsageError(f"not a URL the model proxy can use: {error}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError("the model upstream must be an http:// or https:// URL with a host")
+    basic = None
+    if parts.username is not None:
+        user, secret = unquote_to_bytes(parts.username), unquote_to_bytes(parts.password or "")
+        basic = b"Basic " + base64.b64encode(b"%b:%b" % (user, secret))
+    usual = 443 if parts.scheme == "https" else 80
+    return Upstream(
+        Origin(parts.scheme, parts.hostname, port or usual),
+        parts.netloc.rpartition("@")[2].encode("idna" if not parts.netloc.isascii() else "ascii"),
+        quote(parts.path, safe=_AS_IS).encode().removesuffix(b"/"),
+        quote(parts.query, safe=_AS_IS).encode(),
+        basic,
+    )
+
+
+def join(upstream: Upstream, rest: bytes) -> bytes:
+    """The request's target upstream; `rest` followed the prefix and begins with `/` or `?`, if it
+    is not empty.
+    """
+    path, mark, query = rest.partition(b"?")
+    path = upstream.path + b"/" + path.removeprefix(b"/") if path else upstream.path or b"/"
+    if upstream.query:
+        query = upstream.query + (b"&" + query if query else b"")
+        mark = b"?"
+    return path + mark + query
+
+
+def request_headers(upstream: Upstream, headers: Headers, *, upgrade: bool = False) -> Headers:
+    """The headers for the upstream, the framing as sent."""
+    dropped = _dropped(headers)
+    found: Headers = []
+    authorized = False
+    for pair in headers:
+        lower = pair[0].lower()
+        if lower == b"host":
+            found.append((pair[0], upstream.host))
+        elif lower not in dropped or (upgrade and lower in (b"connection", b"upgrade")):
+            found.append(pair)
+            authorized = authorized or lower == b"authorization"
+    if upstream.basic is not None and not authorized:
+        found.append((b"Authorization", upstream.basic))
+    if not any(name.lower() == b"host" for name, _ in headers):
+        found.insert(0, (b"Host", upstream.host))
+    return found
+
+
+def response_headers(headers: Headers, *, framed: bool) -> Headers:
+    """The headers for the agent; a chunked framing stays where the body is passed on framed."""
+    dropped = _dropped(headers)
+    if not framed:
+        dropped = dropped | {b"transfer-encoding"}
+    return [pair for pair in headers if pair[0].lower() not in dropped]
+
+
+def _dropped(headers: Headers) -> frozenset[bytes]:
+    """The hop-by-hop fields, those that Connection names included, but the body's framing."""
+    named = tokens(headers, b"connection")
+    return _HOP if not named else _HOP | (frozenset(named) - _KEPT)
+
+
+_HOP = HOP_BY_HOP - {b"transfer-encoding"}
+_KEPT = frozenset((b"transfer-encoding", b"content-length", b"host", b"content-encoding"))
+
+
+def reframed(headers: Headers, size: int, *, plain: bool) -> Headers:
+    """The headers for a body that has changed: its Content-Length in place of the old one (chunked
+    stays chunked); without Content-Encoding if it has been made `plain`.
+    """
+    found: Headers = []
+    for name, value in headers:
+        lower = name.lower()
+        if lower == b"content-length":
+            value = b"%d" % size
+        if not (plain and lower == b"content-encoding"):
+            found.append((name, value))
+    return found
