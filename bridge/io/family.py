@@ -10,11 +10,11 @@ import os
 import time
 
 from bridge.io.descendants import Lineage
-from bridge.io.proctable import PROC, Proc, children, marked
+from bridge.io.proctable import PROC, Proc, children, marked, processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 MARK = "ACP_MCP_BRIDGE_FAMILY"
 _UNREAPED_AFTER = 1.0
@@ -43,8 +43,9 @@ class Family:
         self._adopting = False
 
     def spare(self, pid: int) -> None:
-        """Leaves another child of ours alone."""
+        """Leaves another child of ours alone, here and in the guardian's last sweep."""
         self._spare |= {pid}
+        self._tell(f"={pid} 0\n")
 
     def mark(self, inherited: str | None) -> str:
         """The value of MARK for a new child. A daemon that is itself of a family keeps that
@@ -66,15 +67,23 @@ class Family:
         if self._lineages.pop(lineage.pid, None) is not None:
             self._tell(f"-{lineage.pid} {lineage.start}\n")
 
-    def members(self, lineage: Lineage, table: list[Proc]) -> list[Proc]:
-        """`lineage.members`, with the orphans that came to us and can be nobody else's: where
-        the environment was cleared, nothing but that tells whose they are. May run in a thread.
+    def members(
+        self, lineage: Lineage, strike: "Callable[[Proc], object] | None" = None
+    ) -> list[Proc]:
+        """The living of a lineage, and with them the orphans that came to us and can be nobody
+        else's: where the environment was cleared, nothing but that tells whose they are. Its dead
+        that are ours to bury are buried. Reads the process table: call it in a thread.
         """
-        members = lineage.members(table)
+        table: list[Proc] = []
+        members = lineage.members(_noted(processes(), table), strike)
         if strays := self._strays(lineage, table):
             lineage.admit(strays)
             members = lineage.members(table)
-        return members
+        us = os.getpid()
+        for proc in members:
+            if proc.dead and proc.ppid == us and proc.pid not in self._lineages:
+                _bury(proc.pid)
+        return [proc for proc in members if not proc.dead]
 
     def _strays(self, lineage: Lineage, table: list[Proc]) -> list[Proc]:
         """Children of ours that we did not start, no lineage knows, and only this one can have
@@ -98,13 +107,6 @@ class Family:
             if elders == [lineage] and not known and not marked(proc.pid, self.token.encode()):
                 strays.append(proc)
         return strays
-
-    def reap(self, members: list[Proc]) -> None:
-        """Buries those of `members` that died as our (adopted) children; never a root."""
-        us = os.getpid()
-        for proc in members:
-            if proc.dead and proc.ppid == us and proc.pid not in self._lineages:
-                _bury(proc.pid)
 
     def chores(self) -> None:
         """Looks after the orphans we adopted: the dead are buried, once nobody has waited for
@@ -141,6 +143,12 @@ class Family:
             ctypes.CDLL(None).prctl(subreaper, 1, 0, 0, 0)
         except (OSError, AttributeError):
             self._adopting = False
+
+
+def _noted(procs: "Iterator[Proc]", notes: list[Proc]) -> "Iterator[Proc]":
+    for proc in procs:
+        notes.append(proc)
+        yield proc
 
 
 def _bury(pid: int) -> None:

@@ -13,10 +13,14 @@ import select
 import signal
 import time
 
-from bridge.io.descendants import Kin
+from bridge.io.descendants import Calm, Kin
 from bridge.io.family import Family
 from bridge.io.forked import keep_only
-from bridge.io.proctable import look_up, processes, signal_groups
+from bridge.io.proctable import Proc, look_up, processes, signal_groups
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _BOUND = 10.0
 _SETTLING = 0.03
@@ -85,45 +89,54 @@ def _guard(fd: int, token: str, since: int) -> None:
     # Never drawn in: the host is in the daemon's session as a rule.
     foreign = {os.getsid(0), os.getpgrp()}
     keep_only(fd, name=b"acp-guardian")
+    foreign.add(os.getsid(0))
     roots: set[tuple[int, int]] = set()
-    orderly = idle = False
+    spared = {os.getpid()}
+    told = orderly = False
     text = b""
-    idle = True
     while data := os.read(fd, 1 << 16):
         *lines, text = (text + data).split(b"\n")
         for line in lines:
-            if line == b"bye":
-                orderly = True
-                continue
             pid, _, start = line[1:].partition(b" ")
-            change = roots.add if line.startswith(b"+") else roots.discard
-            change((int(pid), int(start)))
-            idle = False
-    if not idle:
-        foreign.add(os.getsid(0))
-        _sweep(Kin(f"{token}:", roots, since, foreign), foreign, daemon if orderly else None)
+            match line[:1]:
+                case b"+":
+                    told = True
+                    roots.add((int(pid), int(start)))
+                case b"-":
+                    roots.discard((int(pid), int(start)))
+                case b"=":
+                    spared.add(int(pid))
+                case _:
+                    orderly = True
+    if told:
+        kin = Kin(f"{token}:", roots, since, foreign)
+        _sweep(kin, foreign, spared, daemon if orderly else None)
 
 
-def _sweep(kin: Kin, foreign: set[int], daemon: int | None) -> None:
+def _sweep(kin: Kin, foreign: set[int], spared: set[int], daemon: int | None) -> None:
     """Kills all of `kin` until none is left.
 
     With the daemon still there (an orderly end), what children it has by now are to go too, and a
     clean scan is the end of it. After a sudden end a child may just be on its way from fork to
     exec, not yet with its mark: then the scan has to stay clean for a moment.
     """
-    us = os.getpid()
     deadline = time.monotonic() + _BOUND
-    pause, clean = 0.001, 0
+    calm = Calm(1 if daemon else 3)
+    pause = 0.001
+
+    def strike(proc: Proc) -> None:
+        signal_groups([proc], signal.SIGKILL, foreign)
+
+    def seen() -> "Iterator[Proc]":
+        for proc in processes():
+            if proc.ppid == daemon and proc.pid not in spared and proc.sid not in foreign:
+                kin.admit([proc])
+            yield proc
+
     while time.monotonic() < deadline:
-        table = processes()
-        kin.admit(p for p in table if p.ppid == daemon and p.pid != us and p.sid not in foreign)
-        if members := [proc for proc in kin.members(table) if not proc.dead]:
-            clean = 0
-            signal_groups(members, signal.SIGKILL, foreign)
-            time.sleep(pause)
-            pause = min(pause * 2, 0.05)
-            continue
-        clean += 1
-        if daemon is not None or clean == 3:
+        members = [proc for proc in kin.members(seen(), strike) if not proc.dead]
+        signal_groups(members, signal.SIGKILL, foreign)
+        if calm.after(members):
             return
-        time.sleep(_SETTLING)
+        time.sleep(pause if members else _SETTLING)
+        pause = min(pause * 2, 0.05)

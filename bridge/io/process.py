@@ -18,12 +18,12 @@ from contextlib import asynccontextmanager, suppress
 import anyio
 import anyio.to_thread
 
-from bridge.io.descendants import Lineage
+from bridge.io.descendants import Calm, Lineage
 from bridge.io.exits import ExitStatus, exit_of
 from bridge.io.family import MARK, Family
 from bridge.io.launch import Launched, launch
 from bridge.io.pipes import FdReader, FdWriter
-from bridge.io.proctable import Proc, processes, signal_groups
+from bridge.io.proctable import Proc, signal_groups
 from bridge.log import log
 
 __all__ = ["ExitStatus", "Family", "Process", "spawn"]
@@ -157,35 +157,33 @@ class Process:
             await self._wake.wait()
 
     async def _left(self, deadline: Callable[[], float], sig: int) -> list[Proc]:
-        """Signals the family's living members, all once and newcomers (with KILL: all each time),
-        until there are none; gives those there at the deadline. No event tells of the end of a
-        process that is not a child, so this polls."""
+        """Signals the family's living members, each once (with KILL: as often as seen), until
+        there are none; gives those there at the deadline. No event tells of the end of a process
+        that is not a child, so this polls."""
+
+        def kill(proc: Proc) -> None:
+            signal_groups([proc], sig)
+
+        strike = kill if sig == signal.SIGKILL else None
         signalled: set[tuple[int, int]] = set()
-        pause, clean = 0.001, 0
+        calm = Calm(2 if self._lineage.has_grown else 1)
+        pause = 0.001
         while True:
-            members = await self._members()
-            clean = 0 if members else clean + 1
-            # A scan can miss one that is forked while its parent dies; two in a row will not.
-            if clean > int(self._lineage.has_grown):
+            members = await self._members(strike)
+            if calm.after(members):
                 return []
-            fresh = [proc for proc in members if proc.key not in signalled]
-            if fresh or sig == signal.SIGKILL:
-                signal_groups(fresh or members, sig)
-                signalled.update(proc.key for proc in members)
+            signal_groups((proc for proc in members if strike or proc.key not in signalled), sig)
+            signalled.update(proc.key for proc in members)
             if (left := deadline() - anyio.current_time()) <= 0:
                 return members
             await self._pause(min(pause, left))
             pause = min(pause * 2, 0.05)
 
-    async def _members(self) -> list[Proc]:
+    async def _members(self, strike: Callable[[Proc], None] | None = None) -> list[Proc]:
         """The living of the family. In a thread: there may be thousands of processes to look at."""
-
-        def scan() -> list[Proc]:
-            members = self._family.members(self._lineage, processes())
-            self._family.reap(members)
-            return [proc for proc in members if not proc.dead]
-
-        return await anyio.to_thread.run_sync(scan, limiter=anyio.CapacityLimiter(1))
+        return await anyio.to_thread.run_sync(
+            self._family.members, self._lineage, strike, limiter=anyio.CapacityLimiter(1)
+        )
 
     async def attend(self) -> None:
         """Notes the exit when it comes. Run by `spawn`, like the two below."""

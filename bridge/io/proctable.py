@@ -9,7 +9,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
 PROC = "/proc"
 
@@ -68,14 +68,22 @@ def look_up(pid: int) -> Proc | None:
     return Proc(pid, ppid, pgid, sid, start, dead)
 
 
-def processes() -> list[Proc]:
-    """Every process of the machine that can be seen. Blocks for about 10 µs a process."""
+def processes() -> "Iterator[Proc]":
+    """Every process of the machine that can be seen, the newest first, each as it is when its
+    turn comes: those that are young may not live long. Blocks for about 10 µs a process."""
     try:
         names = os.listdir(PROC)
     except OSError:
-        return _processes_of_ps()
-    found = [proc for name in names if name.isdigit() and (proc := look_up(int(name)))]
-    return found or _processes_of_ps()
+        yield from _processes_of_ps()
+        return
+    for name in reversed(names):
+        if name.isdigit() and (proc := look_up(int(name))):
+            yield proc
+
+
+def last_pid() -> int:
+    """The number of the process forked last on this machine; 0 if it cannot be told."""
+    return int((_read(f"{PROC}/loadavg").split() or [b"0"])[-1])
 
 
 def _processes_of_ps() -> list[Proc]:

@@ -1,0 +1,403 @@
+"""bridge.io.process: real children on three loops, and nothing left of them, whatever they do."""
+
+import math
+import os
+import signal
+import sys
+import uuid
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from bridge.io.process import ExitStatus, Family, Process, spawn
+from tests.io.tree import alive, carriers, kill_all, lines, open_fds, until, zombies
+
+pytestmark = pytest.mark.anyio
+
+DEAF = "trap '' TERM HUP INT; echo ready; exec sleep 1000"
+
+
+@pytest.fixture
+def env() -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "TEST_MARK": uuid.uuid4().hex}
+
+
+@pytest.fixture
+def left(env: dict[str, str]):
+    """Who carries this test's mark; asserted to be nobody when the test is over."""
+
+    def pids() -> list[int]:
+        return carriers(env["TEST_MARK"])
+
+    yield pids
+    remaining = pids()
+    kill_all(remaining)
+    assert remaining == []
+
+
+def shell(script: str) -> list[str]:
+    return ["sh", "-c", script]
+
+
+async def test_a_child_answers_on_its_pipes_and_its_exit_code_is_seen(env, left):
+    async with spawn(["sh", "-c", "cat; exit 3"], env=env, family=Family()) as child:
+        assert child.status is None
+        assert child.stdin is not None
+        child.stdin.post(b"hello\n")
+        assert await lines(child, 1) == ["hello"]
+        child.stdin.close()
+        assert await child.wait() == ExitStatus(3, None)
+        assert str(child.status) == "exit code 3"
+
+
+async def test_a_signal_is_named(env, left):
+    async with spawn(shell("kill -KILL $$"), env=env, family=Family()) as child:
+        assert str(await child.wait()) == "signal SIGKILL"
+        assert child.status == ExitStatus(None, "SIGKILL")
+
+
+async def test_the_exit_is_seen_while_a_grandchild_holds_the_pipes_open(env, left):
+    async with spawn(shell("sleep 1000 & exit 4"), env=env, family=Family()) as child:
+        with anyio.fail_after(10):
+            assert (await child.wait()).code == 4
+        assert len(left()) == 1
+
+
+async def test_the_child_leads_a_session_of_its_own(env, left):
+    async with spawn(["cat"], env=env, family=Family()) as child:
+        assert os.getsid(child.pid) == os.getpgid(child.pid) == child.pid
+
+
+async def test_the_environment_is_the_one_given_and_the_mark(env, left, tmp_path):
+    async with spawn(["env"], env=env, cwd=str(tmp_path), family=Family()) as child:
+        await child.wait()
+        found = (await child.stdout.receive()).decode().split()
+        names = {line.partition("=")[0] for line in found}
+    assert names - {"PWD"} == {"PATH", "TEST_MARK", "ACP_MCP_BRIDGE_FAMILY"}
+
+
+async def test_what_was_written_last_is_readable_after_the_stop(env, left):
+    async with spawn(shell("cat >/dev/null; echo last words"), env=env, family=Family()) as child:
+        await child.stop(eof=10, term=10)
+        assert await child.stdout.receive() == b"last words\n"
+        assert await child.stdout.receive() == b""
+
+
+# stderr
+
+
+async def test_two_mebibytes_of_stderr_without_a_newline_block_nothing(env, left):
+    seen: list[int] = []
+    script = "head -c 2097152 /dev/zero | tr '\\0' x >&2; echo done"
+    async with spawn(
+        shell(script), env=env, family=Family(), on_stderr=lambda chunk: seen.append(len(chunk))
+    ) as child:
+        assert await lines(child, 1) == ["done"]
+        await child.wait()
+        await child.drained_stderr(10)
+        assert sum(seen) == 2 << 20
+        assert child.stderr_tail() == "x" * 65536
+
+
+async def test_the_stderr_tail_survives_bytes_that_are_not_text(env, left):
+    async with spawn(shell("printf 'a\\377b' >&2"), env=env, family=Family()) as child:
+        await child.wait()
+        await child.drained_stderr(10)
+        assert child.stderr_tail() == "a\ufffdb"
+
+
+async def test_waiting_for_the_end_of_stderr_is_bounded(env, left):
+    async with spawn(shell("sleep 1000 & echo word >&2"), env=env, family=Family()) as child:
+        await child.wait()
+        with anyio.fail_after(10):
+            await child.drained_stderr(0.01)
+        assert child.stderr_tail() == "word\n"
+
+
+async def test_merged_stderr_comes_down_stdout_in_order(env, left):
+    script = "echo 1; echo 2 >&2; echo 3"
+    async with spawn(shell(script), env=env, family=Family(), merge_stderr=True) as child:
+        assert await lines(child, 3) == ["1", "2", "3"]
+        await child.drained_stderr(math.inf)
+        assert child.stderr_tail() == ""
+
+
+async def test_without_stdin_the_child_reads_an_end_of_file(env, left):
+    async with spawn(shell("cat; echo over"), env=env, family=Family(), stdin=False) as child:
+        assert child.stdin is None
+        assert await lines(child, 1) == ["over"]
+
+
+# The ladder
+
+
+async def test_a_child_that_heeds_the_end_of_its_input_gets_no_signal(env, left):
+    script = "trap 'exit 9' TERM; cat; exit 0"
+    async with spawn(shell(script), env=env, family=Family()) as child:
+        await child.stop(eof=10, term=10)
+        assert child.status == ExitStatus(0, None)
+
+
+async def test_a_child_deaf_to_the_end_of_its_input_gets_a_term(env, left):
+    script = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.01; done"
+    async with spawn(shell(script), env=env, family=Family()) as child:
+        await lines(child, 1)
+        await child.stop(eof=0.01, term=10)
+        assert child.status == ExitStatus(9, None)
+
+
+async def test_a_child_deaf_to_everything_is_killed(env, left):
+    async with spawn(shell(DEAF), env=env, family=Family()) as child:
+        await lines(child, 1)
+        await child.stop(eof=0.01, term=0.01)
+        assert child.status == ExitStatus(None, "SIGKILL")
+
+
+async def test_hastening_skips_the_waits_that_are_left(env, left):
+    async with spawn(shell(DEAF), env=env, family=Family()) as child:
+        await lines(child, 1)
+        hasten = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+
+            async def stop() -> None:
+                with anyio.fail_after(20):
+                    await child.stop(eof=math.inf, term=math.inf, hasten=hasten)
+
+            tasks.start_soon(stop)
+            await until(lambda: child.stdin is not None and child.stdin.closed)
+            assert alive(child.pid)
+            hasten.set()
+        assert child.status == ExitStatus(None, "SIGKILL")
+
+
+async def test_two_tasks_may_stop_it_and_the_shorter_waits_hold(env, left):
+    async with spawn(shell(DEAF), env=env, family=Family()) as child:
+        await lines(child, 1)
+        ended: list[int] = []
+
+        async def stop(number: int, eof: float, term: float) -> None:
+            await child.stop(eof=eof, term=term)
+            ended.append(number)
+
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(stop, 1, math.inf, math.inf)
+                await until(lambda: child.stdin is not None and child.stdin.closed)
+                tasks.start_soon(stop, 2, 0, 0)
+        assert sorted(ended) == [1, 2]
+        await child.stop(eof=math.inf, term=math.inf)
+
+
+async def test_a_cancelled_stop_goes_on_to_the_end(env, left):
+    async with spawn(shell(DEAF), env=env, family=Family()) as child:
+        await lines(child, 1)
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await child.stop(eof=0.01, term=0.01)
+        assert child.status == ExitStatus(None, "SIGKILL")
+
+
+async def test_leaving_under_cancellation_stops_the_child(env, left):
+    with anyio.CancelScope() as scope:
+        async with spawn(shell(DEAF), env=env, family=Family()) as child:
+            await lines(child, 1)
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert scope.cancelled_caught
+    assert child.status == ExitStatus(None, "SIGKILL")
+
+
+async def test_a_spawn_in_a_cancelled_scope_leaves_nothing(env, left):
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        async with spawn(shell(DEAF), env=env, family=Family()):
+            await anyio.sleep_forever()
+    assert scope.cancelled_caught
+
+
+async def test_an_error_in_the_context_comes_out_as_it_is(env, left):
+    with pytest.raises(KeyError):
+        async with spawn(["cat"], env=env, family=Family()) as child:
+            raise KeyError("mine")
+    assert child.status is not None
+
+
+async def test_signals_go_to_the_group_until_it_is_stopped(env, left):
+    script = "trap 'exit 7' USR1; echo ready; while :; do sleep 0.01; done"
+    async with spawn(shell(script), env=env, family=Family()) as child:
+        await lines(child, 1)
+        child.signal_group(signal.SIGUSR1)
+        assert await child.wait() == ExitStatus(7, None)
+        await child.stop(eof=0, term=0)
+        child.signal_group(signal.SIGKILL)
+
+
+# Trees
+
+
+async def stopped_gently(child: Process) -> None:
+    await child.stop(eof=0.05, term=0.3)
+
+
+async def stopped_at_once(child: Process) -> None:
+    await child.stop(eof=0, term=0)
+
+
+WASHED = "env -i sh -c 'echo $$; exec sleep 1000 </dev/null >/dev/null 2>&1'"
+TREES = {
+    "a worker and its child": "sh -c 'sleep 1000 & echo $$; exec sleep 1000' &",
+    "an escapee in its own session": "setsid sh -c 'echo $$; exec sleep 1000' &",
+    "a daemon that forked twice": "setsid -f sh -c 'echo $$; exec sleep 1000';",
+    "one with its environment cleared": f"setsid -f {WASHED};",
+    "a deaf one with its environment cleared": f"trap '' TERM HUP; setsid {WASHED} &",
+    "an escapee deaf to everything": "trap '' TERM HUP; setsid sh -c 'echo $$; sleep 1000' &",
+}
+
+
+@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize("stop", [stopped_gently, stopped_at_once])
+async def test_nothing_is_left_of(tree: str, stop: Callable, env, left):
+    async with spawn(shell(f"{TREES[tree]} cat"), env=env, family=Family(exclusive=True)) as child:
+        (worker,) = await lines(child, 1)
+        with anyio.fail_after(20):
+            await stop(child)
+        assert left() == []
+        assert not alive(int(worker))
+
+
+@pytest.mark.parametrize("tree", TREES)
+async def test_nothing_is_left_where_the_launcher_died_first_of(tree: str, env, left):
+    async with spawn(
+        shell(f"{TREES[tree]} exit 5"), env=env, family=Family(exclusive=True)
+    ) as child:
+        (worker,) = await lines(child, 1)
+        assert await child.wait() == ExitStatus(5, None)
+        with anyio.fail_after(20):
+            await child.stop(eof=10, term=0.05)
+        assert left() == []
+        assert not alive(int(worker))
+
+
+async def test_a_sole_survivor_gets_the_term_before_the_kill(env, left, tmp_path):
+    note = tmp_path / "note"
+    tidy = f"trap 'echo tidied > {note}; exit' TERM; echo up; while :; do sleep 0.01; done"
+    async with spawn(
+        shell(f"setsid sh -c '{tidy.replace(chr(39), chr(34))}' & exit 0"), env=env, family=Family()
+    ) as child:
+        await lines(child, 1)
+        await child.wait()
+        await child.stop(eof=0, term=10)
+    assert note.read_text() == "tidied\n"
+
+
+async def test_one_session_s_end_leaves_the_others_alone(env, left):
+    family = Family(exclusive=True)
+    tree = shell("setsid sh -c 'echo $$; exec sleep 1000' & wait")
+    async with spawn(tree, env=env, family=family) as first:
+        (mine,) = await lines(first, 1)
+        async with spawn(tree, env=env, family=family) as second:
+            (theirs,) = await lines(second, 1)
+            await first.stop(eof=0, term=0)
+            assert not alive(int(mine))
+            assert alive(int(theirs))
+            assert second.status is None
+
+
+HOPPER = """
+import os, sys, time
+os.write(1, b"ready\\n")
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    if os.fork():
+        os._exit(0)
+    if len(sys.argv) > 1:
+        os.setsid()
+"""
+BOMB = """
+import os, time
+os.write(1, b"ready\\n")
+for depth in range(7):
+    if os.fork() == 0 and depth % 3 == 0:
+        os.setsid()
+    time.sleep(0.005)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("argument", [[], ["setsid"]])
+async def test_one_that_forks_and_dies_again_and_again_is_caught(argument, env, left, monkeypatch):
+    monkeypatch.setattr("bridge.io.family._UNREAPED_AFTER", 0)
+    family = Family()
+    argv = [sys.executable, "-I", "-S", "-c", HOPPER, *argument]
+    async with spawn(argv, env=env, family=family) as child:
+        await lines(child, 1)
+        await child.stop(eof=0, term=0, kill=10)
+        with anyio.fail_after(10):
+            # Nobody is left who could write to it.
+            assert await child.stdout.receive() == b""
+    family.chores()
+    family.chores()
+
+
+async def test_a_modest_fork_bomb_is_caught(env, left):
+    argv = [sys.executable, "-I", "-S", "-c", BOMB]
+    async with spawn(argv, env=env, family=Family()) as child:
+        await lines(child, 1)
+        await child.stop(eof=0, term=0, kill=10)
+        with anyio.fail_after(10):
+            assert await child.stdout.receive() == b""
+
+
+# Housekeeping
+
+
+async def test_fifty_children_leave_no_descriptor_and_no_zombie(env, left):
+    family = Family()
+    async with spawn(["true"], env=env, family=family):
+        pass
+    before = open_fds()
+    for _ in range(50):
+        async with spawn(shell("setsid -f true; cat"), env=env, family=family) as child:
+            await child.stop(eof=10, term=10)
+    assert open_fds() == before
+    assert child.pid not in zombies()
+
+
+async def test_orphans_that_die_are_buried_while_the_child_lives(env, left, monkeypatch):
+    monkeypatch.setattr("bridge.io.family._UNREAPED_AFTER", 0)
+    family = Family()
+    before = set(zombies())
+    async with spawn(shell("setsid -f sh -c 'echo $$'; cat"), env=env, family=family) as child:
+        (orphan,) = await lines(child, 1)
+        await until(lambda: int(orphan) in zombies() or not os.path.exists(f"/proc/{orphan}"))
+        family.chores()
+        family.chores()
+        assert int(orphan) not in zombies()
+        assert child.status is None
+        child.signal_group(signal.SIGKILL)
+        # Burying the others never takes the status of a child we started.
+        family.chores()
+        assert str(await child.wait()) == "signal SIGKILL"
+    assert set(zombies()) <= before
+
+
+async def test_without_pidfds_exits_are_found_by_polling(env, left, monkeypatch):
+    def refuse(pid: int, flags: int = 0) -> int:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    async with spawn(shell("cat; exit 6"), env=env, family=Family()) as child:
+        await child.stop(eof=10, term=10)
+        assert child.status == ExitStatus(6, None)
+
+
+async def test_without_proc_the_group_and_the_descendants_are_still_ended(env, left, monkeypatch):
+    monkeypatch.setattr("bridge.io.proctable.PROC", "/nonexistent")
+    monkeypatch.setattr("bridge.io.family.PROC", "/nonexistent")
+    tree = shell("setsid sh -c 'echo $$; exec sleep 1000' & wait")
+    async with spawn(tree, env=env, family=Family()) as child:
+        (worker,) = await lines(child, 1)
+        await child.stop(eof=0.01, term=0)
+        assert not alive(int(worker))
+        assert child.status is not None
