@@ -11,7 +11,7 @@ and .peers in the checkout; nothing is taken from, or left in, the machine or HO
     node-more        .peers/node-more: codex-acp, copilot
     verifiers-0.4    .peers/verifiers-0.4: the harness, unchanged
     verifiers-0.2    .peers/verifiers-0.2: its previous generation
-    wheelhouse       .peers/wheelhouse: the runtime dependencies as wheels
+    wheelhouse       .peers/wheelhouse: the runtime dependencies, and uv, as wheels
     lock             writes every lock anew (not a part of any set-up)
 """
 
@@ -96,7 +96,8 @@ def build_wheelhouse(directory: Path) -> None:
     install("venv")
     shutil.rmtree(directory, ignore_errors=True)
     options = ["-qq", "--only-binary", ":all:", "--dest", directory]
-    run(VENV / "bin/python", "-m", "pip", "download", *options, *LOCKED, ROOT / "requirements.lock")
+    for lock in (ROOT / "requirements.lock", HERE / "uv.lock"):
+        run(VENV / "bin/python", "-m", "pip", "download", *options, *LOCKED, lock)
 
 
 def npm_part(name: str, source: Path) -> Part:
@@ -110,7 +111,9 @@ PARTS = {
     "pyright": npm_part("pyright", HERE / "pyright"),
     "node": npm_part("node", HERE / "node"),
     "node-more": npm_part("node-more", HERE / "node_more"),
-    "wheelhouse": Part(PEERS / "wheelhouse", (ROOT / "requirements.lock",), build_wheelhouse),
+    "wheelhouse": Part(
+        PEERS / "wheelhouse", (ROOT / "requirements.lock", HERE / "uv.lock"), build_wheelhouse
+    ),
 } | {
     name: Part(PEERS / name, (HERE / f"{name}.lock",), harness(HERE / f"{name}.lock"))
     for name in ("verifiers-0.4", "verifiers-0.2")
