@@ -5,6 +5,7 @@ delay it nor change it; whoever waits may be cancelled, the task still ends what
 bound. Run in the proxy's task group, awaited by `bridge.mcp.call` and `bridge.mcp.catalogue`.
 """
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
@@ -47,7 +48,7 @@ class Attempt(Generic[T]):
         self._cancelled = False
         self.session: Session | None = None
         self.outcome: T | Failure | None = None
-        self.began = anyio.current_time()
+        self.began = time.monotonic()
 
     async def result(self, tasks: TaskGroup) -> "T | Failure":
         """Runs the attempt in a task of `tasks` and waits for its outcome.
@@ -74,8 +75,8 @@ class Attempt(Generic[T]):
             with self._scope:
                 async with self._server.slots:
                     # Waiting for a slot is the call's time, not the attempt's.
-                    self.began = anyio.current_time()
-                    self._scope.deadline = min(self.began + self._timeout, self._latest)
+                    self.began = time.monotonic()
+                    self._scope.deadline = min(anyio.current_time() + self._timeout, self._latest)
                     await self._in_session()
         except Fault as fault:
             self._settle(fault.failure)
@@ -107,7 +108,7 @@ class Attempt(Generic[T]):
         written = self.session is not None and self.session.written
         if self._cancelled:
             return Failure("timeout", "cancelled by the caller")
-        seconds = anyio.current_time() - self.began
+        seconds = time.monotonic() - self.began
         step = "the answer" if written else "the session to open"
         detail = f"timed out after {seconds:.3g} s of waiting for {step}"
         return Failure("timeout" if written else "opening", detail)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import anyio
 from anyio.abc import TaskGroup
 
-from bridge.mcp import eras, inputs, mirrored, pages
+from bridge.mcp import eras, inputs, messages, mirrored, pages
 from bridge.mcp.attempt import Attempt
 from bridge.mcp.channel import Outgoing
 from bridge.mcp.messages import Answer
@@ -28,6 +28,8 @@ from bridge.wire.codec import Raw
 from protocol_schemas.mcp import Delivery, Hints
 
 Json = dict[str, Any]
+Tap = Callable[[str, bytes], None]
+"""Sees each call and its answer: ("out" or "in", the JSON-RPC message)."""
 Code = Literal["mcp_failed", "outcome_unknown", "timeout", "cancelled"]
 
 READS = Hints(read_only_hint=True)
@@ -41,8 +43,9 @@ class Plan:
     server: Server
     method: str
     params: Mapping[str, Any]
+    what: str
     subject: str
-    """What it is about, for words and events: the tool's name, the resource's URI."""
+    """What it is about, for words and events: `Tool` and its name, `Resource` and its URI."""
     hints: Hints = NO_HINTS
     delivery: Delivery | None = None
     timeout: float | None = None
@@ -75,12 +78,14 @@ class Call:
         changed: Callable[[Server, str], None],
         relist: Callable[[Server], Any],
         on_event: Callable[[Json], None],
+        tap: Tap | None = None,
     ) -> None:
         self._plan = plan
         self._caller = caller
         self._tasks = tasks
         self._relist = relist
         self._on_event = on_event
+        self._tap = tap
         self._policy = plan.server.policy
         self._delivery: Delivery = plan.delivery or self._policy.delivery
         self._timeout = plan.timeout or self._policy.timeout
@@ -124,7 +129,7 @@ class Call:
         plan, number = self._plan, self._number
         cause = plan.server.masked(cause)
         words = (
-            f"{plan.subject} on MCP server {plan.server.name!r} failed "
+            f"{plan.what} {plan.subject!r} on MCP server {plan.server.name!r} failed "
             f"after {number} attempt{'s' if number > 1 else ''}: {cause}."
         )
         if self._maybe_executed:
@@ -172,7 +177,12 @@ class Call:
         request = Outgoing(plan.method, None, counted=True, headers=headers)
         self._relay.expected = b"%d" % request.id
         more = {**self._more, eras.ATTEMPT_META: self._number} if self._more else None
-        answer = await session.call(request, params, progress=self._relay.wanted, more=more)
+        session.stamp(request, params, progress=self._relay.wanted, more=more)
+        if self._tap is not None:
+            self._tap("out", request.body)
+        answer = await session.call(request)
+        if self._tap is not None:
+            self._tap("in", messages.response(b"%d" % request.id, answer))
         if session.era == "modern":
             plan.server.check_refusal(answer)
         return answer
@@ -207,7 +217,7 @@ class Call:
                 "era": None if session is None else session.era,
                 "waited": round(self._waited, 6),
                 "started": at,
-                "seconds": round(anyio.current_time() - attempt.began, 6),
+                "seconds": round(time.monotonic() - attempt.began, 6),
             }
         )
 

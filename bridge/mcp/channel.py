@@ -72,6 +72,11 @@ class Outgoing:
         return Fault("lost" if self.counted and self.written else "opening", detail)
 
 
+def nobody() -> Outgoing:
+    """A request that was never sent, for reading where no answer is awaited."""
+    return Outgoing("", None, id=0)
+
+
 @asynccontextmanager
 async def helpers() -> AsyncGenerator[TaskGroup]:
     """A task group for what helps the body: it ends with it, and never wraps the body's errors."""
@@ -110,8 +115,14 @@ class Channel(Protocol):
         """Sends a notification or a response; raises Fault."""
         ...
 
+    has_own_stream: bool
+    """Whether what belongs to no request comes apart from the answers."""
+
     async def listen(self, ready: Callable[[], None]) -> None:
-        """Receives what belongs to no request, until that ends; `ready` once it is under way."""
+        """Receives what belongs to no request, until that ends; `ready` once it is under way.
+
+        Beside exchanges only where that has a stream of its own.
+        """
         ...
 
     async def end(self) -> None:

@@ -110,7 +110,8 @@ def _tool_plan(view: View, found: Found, params: Members) -> Plan:
         found.server,
         "tools/call",
         {**params, "name": found.name},
-        f"Tool {found.name!r}",
+        "Tool",
+        found.name,
         NO_HINTS if found.tool is None else found.tool.hints,
         delivery=policy.delivery,
         timeout=policy.timeout,
@@ -158,7 +159,7 @@ async def _read_resource(request: Inbound) -> Answer:
     if request.view.lone is not None:
         return await _ask_lone(request, reads=True)
     server = await resources.owner_of_uri(request.view, uri, request.caller)
-    plan = Plan(server, request.method, request.params, f"Resource {uri!r}", READS)
+    plan = Plan(server, request.method, request.params, "Resource", uri, READS)
     return await request.view.hub.answer(plan, request.caller)
 
 
@@ -173,7 +174,7 @@ async def _get_prompt(request: Inbound) -> Answer:
         return messages.error(INVALID_PARAMS, f"Unknown prompt: {name}")
     server, own = owner
     params = {**request.params, "name": Raw(codec.encode(own))}
-    plan = Plan(server, request.method, params, f"Prompt {own!r}", READS)
+    plan = Plan(server, request.method, params, "Prompt", own, READS)
     return await request.view.hub.answer(plan, request.caller)
 
 
@@ -192,7 +193,7 @@ async def _complete(request: Inbound) -> Answer:
         params["ref"] = {**ref, "name": own}
     else:
         return messages.error(INVALID_PARAMS, "completion/complete: params.ref names nothing")
-    plan = Plan(server, request.method, params, "Completion", READS)
+    plan = Plan(server, request.method, params, "Request", request.method, READS)
     return await request.view.hub.answer(plan, request.caller)
 
 
@@ -207,7 +208,9 @@ async def _ask_lone(request: Inbound, *, reads: bool, pages: bool = False) -> An
     server = request.view.lone
     assert server is not None
     hints = READS if reads else NO_HINTS
-    plan = Plan(server, request.method, request.params, request.method, hints, pages=pages)
+    plan = Plan(
+        server, request.method, request.params, "Request", request.method, hints, pages=pages
+    )
     return await request.view.hub.answer(plan, request.caller)
 
 
@@ -243,6 +246,8 @@ _HANDLERS: dict[str, Callable[[Inbound], Awaitable[Answer]]] = {
     "resources/templates/list": _list,
     "prompts/list": _list,
     "resources/read": _read_resource,
+    "resources/subscribe": _read_resource,
+    "resources/unsubscribe": _read_resource,
     "prompts/get": _get_prompt,
     "completion/complete": _complete,
 }

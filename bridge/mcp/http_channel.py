@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 import anyio
 
 from bridge.mcp import eras, messages
-from bridge.mcp.channel import Fault, Outgoing, Sink
+from bridge.mcp.channel import Fault, Outgoing, Sink, nobody
 from bridge.mcp.messages import Answer
 from bridge.mcp.origin import Broken, Headers, Origin, Reply
 from bridge.rules import retry
@@ -35,6 +35,7 @@ class HttpChannel:
     """One session with a streamable HTTP server."""
 
     cancels_by_closing = True
+    has_own_stream = True
 
     def __init__(self, origin: Origin, ceiling: int, sink: Sink) -> None:
         self.version: str | None = None
@@ -263,10 +264,8 @@ class HttpChannel:
                 return
             ready()
             parser = Parser(self._ceiling)
-            # A stream of notifications alone: no answer belongs on it.
-            nobody = Outgoing("", None, id=-1)
             with suppress(Broken):
-                await self._events(reply, parser, nobody)
+                await self._events(reply, parser, nobody())
         finally:
             await reply.close()
 

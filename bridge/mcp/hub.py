@@ -12,8 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from bridge.io.family import Family
-from bridge.mcp import messages
-from bridge.mcp.call import Call, Plan
+from bridge.mcp.call import Call, Plan, Tap
 from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.messages import Answer
 from bridge.mcp.relay import Caller
@@ -21,8 +20,8 @@ from bridge.mcp.server import Server
 from bridge.mcp.settings import Upstream
 
 Json = dict[str, Any]
-Told = Callable[[str, bytes], None]
-"""Takes (server, notification); never waits and never raises."""
+Told = Callable[[str, str], None]
+"""Takes (server, the notification's method); never waits and never raises."""
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
 
@@ -37,6 +36,7 @@ class Hub:
         family: Family,
         tasks: TaskGroup,
         on_event: Callable[[Json], None],
+        tap: Tap | None = None,
         short_names: bool = False,
     ) -> None:
         self.servers = {upstream.name: Server(upstream, family) for upstream in upstreams}
@@ -47,7 +47,8 @@ class Hub:
         self.short_names = short_names
         self._tasks = tasks
         self._on_event = on_event
-        self._told: dict[int, Told] = {}
+        self._tap = tap
+        self._told: dict[object, Told] = {}
         self._scope = anyio.CancelScope()
 
     def start(self) -> None:
@@ -81,6 +82,7 @@ class Hub:
             changed=self.changed,
             relist=self._relist,
             on_event=self._on_event,
+            tap=self._tap,
         )
         return await call.answer()
 
@@ -91,9 +93,13 @@ class Hub:
 
     def subscribe(self, told: Told) -> Callable[[], None]:
         """Has `told` called for every change of a list; the result ends that."""
-        key = id(told)
+        key = object()
         self._told[key] = told
-        return lambda: self._told.pop(key, None) and None
+
+        def unsubscribe() -> None:
+            self._told.pop(key, None)
+
+        return unsubscribe
 
     def changed(self, server: Server, method: str) -> None:
         """A server said that a list of its has changed."""
@@ -106,7 +112,11 @@ class Hub:
     def _listed_anew(self, server: Server) -> None:
         self._tell(server, TOOLS_CHANGED)
 
+    @property
+    def tasks(self) -> TaskGroup:
+        """Where what outlives a request runs."""
+        return self._tasks
+
     def _tell(self, server: Server, method: str) -> None:
-        message = messages.notification(method)
         for told in list(self._told.values()):
-            told(server.name, message)
+            told(server.name, method)

@@ -5,7 +5,7 @@ caller's ids mean nothing to another's. Used by `http_front` and `stdio_front`.
 """
 
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import anyio
@@ -14,12 +14,29 @@ from bridge.mcp import eras, messages
 from bridge.mcp.dispatch import Inbound, answered, tool_failure
 from bridge.mcp.eras import Client
 from bridge.mcp.messages import Answer
+from bridge.mcp.news import UPDATED, News
+from bridge.mcp.relay import Caller
+from bridge.mcp.resources import owner_of_uri
 from bridge.mcp.view import View
 from bridge.wire import codec, jsonrpc
 from bridge.wire.codec import Raw
 from bridge.wire.jsonrpc import Notification, Request, Response
 
 Json = dict[str, Any]
+
+_LEGACY_ONLY = frozenset(
+    (
+        *("initialize", "ping", "logging/setLevel"),
+        *("resources/subscribe", "resources/unsubscribe"),
+    )
+)
+_SUBSCRIBING = frozenset(("resources/subscribe", "resources/unsubscribe"))
+_ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+_LISTS = {
+    "toolsListChanged": "notifications/tools/list_changed",
+    "promptsListChanged": "notifications/prompts/list_changed",
+    "resourcesListChanged": "notifications/resources/list_changed",
+}
 Send = Callable[[bytes], Awaitable[None]]
 """Sends one message to the caller, on the stream of the request it belongs to."""
 
@@ -33,24 +50,33 @@ class Peer:
         self._calls: dict[bytes, anyio.CancelScope] = {}
         self._asked: dict[bytes, Callable[[Answer], None]] = {}
         self._ids = itertools.count(1)
+        self._news: News | None = None
+        self._opened = anyio.Event()
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything of it is being carried out."""
+        return bool(self._calls)
 
     # -- from the caller ------------------------------------------------------------------------
 
-    async def serve(self, request: Request, send: Send, client: Client | None = None) -> bytes:
+    async def serve(
+        self,
+        request: Request,
+        send: Send,
+        client: Client | None = None,
+        headers: Mapping[str, Sequence[str]] | None = None,
+    ) -> bytes:
         """Carries out a request and gives its response's bytes.
 
-        `client`: a modern caller as this request presents it. A call that is cancelled by a
-        notification ends with a result that says so.
+        `client`: a modern caller as this request presents it; `headers`: as in `Inbound`. A call
+        that is cancelled by a notification ends with a result that says so.
         """
-        params = messages.members(request.params)
-        if params is None and bytes(request.params) != b"null":
-            refusal = messages.error(jsonrpc.INVALID_PARAMS, "params must be an object")
-            return messages.response(request.id, refusal)
         answer: Answer | None = None
         with anyio.CancelScope() as scope:
             self._calls[request.id] = scope
             try:
-                answer = await self._answer(request, params or {}, send, client or self.client)
+                answer = await self._answer(request, send, client or self.client, headers)
             finally:
                 if self._calls.get(request.id) is scope:
                     del self._calls[request.id]
@@ -60,18 +86,39 @@ class Peer:
         return messages.response(request.id, answer)
 
     async def _answer(
-        self, request: Request, params: messages.Members, send: Send, client: Client
+        self,
+        request: Request,
+        send: Send,
+        client: Client,
+        headers: Mapping[str, Sequence[str]] | None,
     ) -> Answer:
-        if client.era == "legacy":
-            if request.method == "initialize":
-                return await self.initialize(params)
-            if request.method == "logging/setLevel":
-                return self._set_level(params)
-        return await answered(
-            Inbound(self.view, _Asker(self, send, client), request.method, params)
-        )
+        params = messages.members(request.params)
+        if params is None:
+            if bytes(request.params) != b"null":
+                return messages.error(jsonrpc.INVALID_PARAMS, "params must be an object")
+            params = {}
+        method = request.method
+        if client.era == "modern":
+            if client.version != eras.MODERN:
+                data = {"supported": [eras.MODERN], "requested": client.version}
+                words = f"Unsupported protocol version: {client.version}"
+                return messages.error(eras.UNSUPPORTED_VERSION, words, data)
+            if method == "subscriptions/listen":
+                return await self._listen(request, params, send)
+            if method in _LEGACY_ONLY:
+                return messages.error(jsonrpc.METHOD_NOT_FOUND, f"Method not found: {method}")
+        elif method == "initialize":
+            return await self._initialize(params)
+        elif method == "logging/setLevel":
+            return self._set_level(params)
+        asker = _Asker(self, send, client)
+        inbound = Inbound(self.view, asker, method, params, headers)
+        answer = await answered(inbound)
+        if method in _SUBSCRIBING and answer.result is not None:
+            await self._subscribe(method, params, asker)
+        return answer
 
-    async def initialize(self, params: messages.Members) -> Answer:
+    async def _initialize(self, params: messages.Members) -> Answer:
         """Takes down who the caller is and says what is here; the version is the caller's if it
         is one we speak."""
         said = codec.decode(params["protocolVersion"]) if "protocolVersion" in params else None
@@ -80,12 +127,13 @@ class Peer:
         info: Any = params.get("clientInfo", eras.OUR_INFO)
         self.client = Client("legacy", version, info, capabilities)
         await self.view.met()
+        if self._news is None:
+            self._news = News(self.view.hub, self.view.servers)
+            self._opened.set()
         return messages.result(
             {
                 "protocolVersion": version,
-                "capabilities": {
-                    **self.view.capabilities(),
-                },
+                "capabilities": self.view.capabilities(),
                 **self.view.presentation(),
             }
         )
@@ -97,6 +145,50 @@ class Peer:
         # Every session with a server is a new one: it is told there.
         self.client = self.client._replace(log_level=level)
         return messages.result({})
+
+    async def _subscribe(self, method: str, params: messages.Members, caller: Caller) -> None:
+        """The server takes the subscription: kept in a session that lasts, unlike that of the
+        request."""
+        uri = codec.decode(params["uri"])
+        server = self.view.lone or await owner_of_uri(self.view, uri, caller)
+        if self._news is not None:
+            self._news.watch(server, "legacy", uri, method == "resources/subscribe")
+
+    async def _listen(self, request: Request, params: messages.Members, send: Send) -> Answer:
+        """A modern subscription: its response is the stream of what it is told."""
+        wanted = messages.members(params.get("notifications", Raw(b"{}"))) or {}
+        honoured: Json = {
+            name: True for name in _LISTS if name in wanted and bytes(wanted[name]) == b"true"
+        }
+        uris = messages.items(wanted.get("resourceSubscriptions", Raw(b"[]"))) or []
+        named = [uri for uri in map(codec.decode, uris) if isinstance(uri, str)]
+        if named:
+            honoured["resourceSubscriptions"] = named
+        methods = {_LISTS[name] for name in honoured if name in _LISTS} | {UPDATED}
+        news = News(self.view.hub, self.view.servers, methods.__contains__)
+        meta: Json = {eras.SUBSCRIPTION_KEY: Raw(request.id)}
+
+        async def tell(message: bytes) -> None:
+            fields = messages.members(message) or {}
+            inner = messages.members(fields.get("params", Raw(b"{}"))) or {}
+            params = {**inner, "_meta": meta}
+            await send(messages.notification(codec.decode(fields["method"]), params))
+
+        try:
+            acknowledged = {"notifications": honoured, "_meta": meta}
+            await send(messages.notification(_ACKNOWLEDGED, acknowledged))
+            for server in self.view.servers if honoured else ():
+                news.watch_all(server, named, lists=len(methods) > 1)
+            await news.pour(tell)
+        finally:
+            news.end()
+        return messages.result({"_meta": meta, "resultType": "complete"})
+
+    async def pour(self, send: Send) -> None:
+        """Sends what a legacy caller is told outside of its requests, until it ends."""
+        await self._opened.wait()
+        if self._news is not None:
+            await self._news.pour(send)
 
     def notified(self, notification: Notification) -> None:
         """A notification of the caller's."""
@@ -146,6 +238,9 @@ class Peer:
         """Cancels its calls: the caller has gone."""
         for scope in list(self._calls.values()):
             scope.cancel()
+        self._opened.set()
+        if self._news is not None:
+            self._news.end()
 
 
 class _Asker:

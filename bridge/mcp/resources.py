@@ -60,7 +60,7 @@ async def gathered(view: View, method: str, caller: Caller) -> list[Items]:
     found: dict[str, Items] = {}
 
     async def one(server: Server) -> None:
-        plan = Plan(server, method, {}, method, READS, pages=True)
+        plan = Plan(server, method, {}, "Request", method, READS, pages=True)
         try:
             answer = await view.hub.answer(plan, caller)
         except GaveUp as error:

@@ -147,7 +147,9 @@ class Server:
         client = session.client
         if client.log_level is not None:
             await session.set_log_level(client.log_level)
-        if client is not eras.OURSELVES and (client.can_be_asked or _speaks_up(self.about)):
+        if client is eras.OURSELVES or not session.channel.has_own_stream:
+            return
+        if client.can_be_asked or _speaks_up(self.about):
             await session.listen()
 
 

@@ -72,21 +72,24 @@ class Session:
         self._call: Outgoing | None = None
         self._given_up = False
 
-    async def call(
+    def stamp(
         self,
         request: Outgoing,
         params: Mapping[str, Any],
         *,
         progress: bool = False,
         more: Mapping[str, Any] | None = None,
-    ) -> Answer:
-        """Sends the call, stamped for the era, and waits for its answer; raises Fault.
+    ) -> None:
+        """Gives the request its parameters, stamped for the era.
 
         `progress`: have the server tell how it gets on, under the request's id as the token;
         `more`: further members of `_meta`.
         """
         token = request.id if progress else None
         request.params = eras.outgoing(params, self.client, self.era, token=token, more=more)
+
+    async def call(self, request: Outgoing) -> Answer:
+        """Sends the call and waits for its answer; raises Fault."""
         self._call = request
         try:
             return await self.channel.exchange(request)

@@ -6,13 +6,13 @@ Called by `bridge.mcp.server` for servers of type `sse`.
 """
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from urllib.parse import urljoin
 
 import anyio
 
 from bridge.mcp import messages
-from bridge.mcp.channel import Fault, Outgoing, Sink, helpers
+from bridge.mcp.channel import Fault, Outgoing, Sink, helpers, nobody
 from bridge.mcp.messages import Answer
 from bridge.mcp.origin import Broken, Origin, Reply
 from bridge.rules import retry
@@ -66,6 +66,7 @@ class SseChannel:
     """One stream and the address beside it. One exchange at a time."""
 
     cancels_by_closing = False
+    has_own_stream = False
     version: str | None = None
     tasks: anyio.abc.TaskGroup
 
@@ -81,8 +82,7 @@ class SseChannel:
 
     async def find_address(self) -> None:
         """Reads up to the event that names it; raises Fault."""
-        nobody = Outgoing("GET", None)
-        while (event := await self._next(nobody)) is not None:
+        while (event := await self._next(nobody())) is not None:
             if event.name == "endpoint":
                 self._address = urljoin(self._origin.url, event.text)
                 return
@@ -168,8 +168,9 @@ class SseChannel:
         return self._events.pop()
 
     async def listen(self, ready: Callable[[], None]) -> None:
-        # What belongs to no request comes on the same stream.
         ready()
+        with suppress(Fault):
+            await self._answer(nobody())
 
     async def end(self) -> None:
         return

@@ -6,7 +6,7 @@ Called by `bridge.mcp.server`.
 """
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 
@@ -15,7 +15,7 @@ from bridge.io.family import Family
 from bridge.io.process import Process, spawn
 from bridge.log import log
 from bridge.mcp import messages
-from bridge.mcp.channel import Fault, Outgoing, Sink, helpers
+from bridge.mcp.channel import Fault, Outgoing, Sink, helpers, nobody
 from bridge.mcp.messages import Answer
 from bridge.mcp.settings import Upstream
 from bridge.wire import jsonrpc
@@ -55,6 +55,7 @@ class StdioChannel:
     """One process's pipes. One exchange at a time."""
 
     cancels_by_closing = False
+    has_own_stream = False
     version: str | None = None
 
     def __init__(self, process: Process, ceiling: int, sink: Sink) -> None:
@@ -75,6 +76,9 @@ class StdioChannel:
             raise await self._died(request)
         request.written = True
         self._post(request.body)
+        return await self._answer(request)
+
+    async def _answer(self, request: Outgoing) -> Answer:
         while (line := await self._next_line(request)) is not None:
             for message in map(jsonrpc.parse, messages.split(line) if line.strip() else ()):
                 if isinstance(message, Request | Notification):
@@ -112,8 +116,9 @@ class StdioChannel:
         self._process.stdin.post(message, b"\n")
 
     async def listen(self, ready: Callable[[], None]) -> None:
-        # What belongs to no request comes on the same pipe.
         ready()
+        with suppress(Fault):
+            await self._answer(nobody())
 
     async def end(self) -> None:
         # Leaving the context closes stdin, which is how a stdio session ends.
