@@ -120,7 +120,6 @@ class ModelEvent(msgspec.Struct, omit_defaults=True):
     head: float | None = None
     first: float | None = None
     end: float | None = None
-    events: int = 0
     usage: Usage | None = None
     finish_reason: str | None = None
     request_id: str | None = None

@@ -15,6 +15,7 @@ COMMANDS = {
     "stream": "serve a harness on stdin and stdout (the default command)",
     "once": "run one prompt from a config file and print the reply",
     "agent": "the embedded agent: ACP on stdio over one chat model, with MCP and local tools",
+    "model": "the model proxy alone: any agent, any model server",
 }
 """Each is a module of bridge.cli with `add_arguments(parser)` and `run(options) -> exit code`."""
 

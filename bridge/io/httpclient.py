@@ -15,8 +15,8 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from types import TracebackType
 
 import anyio
-import anyio.abc
 
+from bridge.io.background import Background
 from bridge.io.httppool import BROKEN, Cut, Pool, UpstreamError, UpstreamTimeout, Wire
 from bridge.io.sockets import Part, after
 from bridge.wire import http_body, http_head
@@ -56,7 +56,7 @@ class Call:
         self._interim = interim
         self._idle_timeout = idle_timeout
         self._wire: Wire | None = None
-        self._tasks: anyio.abc.TaskGroup | None = None
+        self._tasks: Background | None = None
         self._sent = False
         self._failure: Exception | None = None
         self._response: http_body.Body | None = None
@@ -81,12 +81,7 @@ class Call:
         swallowed = False
         try:
             if self._tasks is not None:
-                self._tasks.cancel_scope.cancel()
-                if isinstance(error, anyio.get_cancelled_exc_class()):
-                    swallowed = bool(await self._tasks.__aexit__(kind, error, trace))
-                else:
-                    # Another error is not the group's: it would come back in an exception group.
-                    await self._tasks.__aexit__(None, None, None)
+                swallowed = await self._tasks.__aexit__(kind, error, trace)
         finally:
             done = self._response is not None and self._response.done
             reuse = done and self._sent and self._reuse and not self._rest
@@ -102,9 +97,8 @@ class Call:
         self._wire = wire
         size = sum(map(len, parts))
         if self._stream is not None or done < size > _INLINE:
-            self._tasks = anyio.create_task_group()
-            await self._tasks.__aenter__()
-            self._tasks.start_soon(self._send, wire, parts, done)
+            self._tasks = await Background().__aenter__()
+            self._tasks.start(self._send, wire, parts, done)
         elif done < size:
             await self._send(wire, parts, done)
         else:
@@ -129,7 +123,7 @@ class Call:
         except Exception as error:  # noqa: BLE001 - the body's, raised where the call is left
             self._failure = error
             if self._tasks is not None:
-                self._tasks.cancel_scope.cancel()
+                self._tasks.cancel()
 
     async def head(self) -> http_head.Response:
         """The response's head. Raises UpstreamError, UpstreamTimeout."""

@@ -53,20 +53,25 @@ async def listen(
 
     Raises UsageError for an address off the loopback unless `allow_remote`.
     """
-    sock = bind(host, port, allow_remote=allow_remote)
+    server = Server(bind(host, port, allow_remote=allow_remote))
     try:
-        yield Server(sock)
+        yield server
     finally:
-        anyio.notify_closing(sock.fileno())
-        sock.close()
+        server.close()
 
 
 class Server:
-    """A listening socket. `host` and `port` are those it is bound to."""
+    """A listening socket, from `bind`; owns it. `host` and `port` are those it is bound to."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self.host, self.port = sock.getsockname()[:2]
+
+    def close(self) -> None:
+        """Stops listening."""
+        if self._sock.fileno() >= 0:
+            anyio.notify_closing(self._sock.fileno())
+            self._sock.close()
 
     async def serve(self, handler: Handler, *, refuse: Refuse = json_error) -> NoReturn:
         """Serves until cancelled, which breaks every open connection.

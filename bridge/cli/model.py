@@ -1,0 +1,145 @@
+"""`acp-mcp-bridge model`: the model proxy alone, between any agent and any model server."""
+
+import argparse
+import json
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from bridge.errors import UsageError
+
+if TYPE_CHECKING:
+    from protocol_schemas.model import ModelOptions
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        'The model proxy alone: prints {"url": ...} when it is ready, and forwards what comes '
+        "there to the upstream, byte for byte, but for null assistant content in chat completions "
+        'requests, which becomes "". Runs until SIGTERM or SIGINT.'
+    )
+    parser.add_argument(
+        "--upstream", metavar="URL", required=True, help="the model server's base URL"
+    )
+    parser.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        default="127.0.0.1:0",
+        help="where to listen (default: 127.0.0.1, any free port)",
+    )
+    parser.add_argument(
+        "--allow-remote",
+        action="store_true",
+        help="permit an address off the loopback, and any Host header",
+    )
+    rules = parser.add_argument_group("rules", "what is changed in chat completions")
+    rules.add_argument(
+        "--tool-call-content",
+        choices=("keep", "empty", "null"),
+        default="keep",
+        help='null or absent content beside tool calls: as sent, "", or null (default: keep)',
+    )
+    rules.add_argument(
+        "--no-mend-content", action="store_true", help="leave null content without tool calls"
+    )
+    rules.add_argument(
+        "--drop-empty-tool-calls", action="store_true", help="leave `tool_calls: []` out"
+    )
+    rules.add_argument(
+        "--drop-nulls",
+        action="store_true",
+        help="leave null refusal, function_call and audio out",
+    )
+    rules.add_argument(
+        "--drop-unoffered-calls",
+        action="store_true",
+        help="take calls to tools that were not offered out of responses",
+    )
+    limits = parser.add_argument_group("limits", "soft by one call; a refused call gets a 400")
+    limits.add_argument("--max-turns", metavar="N", type=int, help="model calls")
+    limits.add_argument("--max-turn-tokens", metavar="N", type=int, help="tokens of one answer")
+    limits.add_argument("--max-total-tokens", metavar="N", type=int, help="tokens in and out")
+    limits.add_argument(
+        "--max-seconds", metavar="S", type=float, help="seconds since the first call"
+    )
+    parser.add_argument(
+        "--idle-timeout",
+        metavar="S",
+        type=float,
+        help="give an upstream up that sends nothing for so long (default: never)",
+    )
+    parser.add_argument("--record", metavar="FILE", help="record everything to a trace file")
+    parser.add_argument(
+        "--events", action="store_true", help="print one JSON line for each exchange that ended"
+    )
+    parser.add_argument("--loop", choices=("auto", "asyncio", "uvloop", "trio"), default="auto")
+    parser.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), default="warning"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serves until a signal; 130 after SIGINT, 143 after SIGTERM. Raises UsageError."""
+    # Imported here: the command line is also parsed to print help.
+    import anyio
+
+    from bridge import log
+    from bridge.config import backend
+
+    log.configure(options.log_level)
+    return anyio.run(_serve, options, **backend(options.loop))
+
+
+async def _serve(options: argparse.Namespace) -> int:
+    import anyio
+
+    from bridge.model.service import ModelProxy
+
+    host, port = _address(options.listen)
+    settings = _settings(options)
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with ModelProxy(
+            _print if options.events else None,
+            host=host,
+            port=port,
+            allow_remote=options.allow_remote,
+        ) as proxy:
+            _print({"url": proxy.mount(options.upstream, options=settings)})
+            async for number in signals:
+                return 128 + number
+    raise AssertionError
+
+
+def _print(value: object) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise UsageError(f"--listen {listen}: give HOST:PORT, such as 127.0.0.1:8080")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _settings(options: argparse.Namespace) -> "ModelOptions":
+    from protocol_schemas.model import ModelLimits, ModelOptions
+
+    for name in ("max_turns", "max_turn_tokens", "max_total_tokens", "max_seconds", "idle_timeout"):
+        value = getattr(options, name)
+        if value is not None and value <= 0:
+            raise UsageError(f"--{name.replace('_', '-')} must be above 0")
+    return ModelOptions(
+        mend_content=not options.no_mend_content,
+        tool_call_content=options.tool_call_content,
+        drop_empty_tool_calls=options.drop_empty_tool_calls,
+        drop_nulls=options.drop_nulls,
+        drop_unoffered_calls=options.drop_unoffered_calls,
+        idle_timeout=options.idle_timeout,
+        limits=ModelLimits(
+            options.max_turns,
+            options.max_turn_tokens,
+            options.max_total_tokens,
+            options.max_seconds,
+        ),
+    )

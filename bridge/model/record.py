@@ -1,0 +1,218 @@
+"""One exchange as it is told: gathered while its bytes pass, read when it has ended.
+
+Rule: no byte waits for it. While a response streams, its pieces are only kept (the first and the
+last megabytes); what they say is read when the agent has everything. What is told holds no header,
+query or body; `Tap` gets those, for the recorder, which masks the secrets that `on_secret` named.
+Made by bridge.model.relay, one an exchange.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from bridge.log import log
+from bridge.model import dialects
+from bridge.model.dialects import Answer, Facts, Kind
+from bridge.model.encodings import EncodingError, decoder
+from bridge.wire.http_head import Headers, Response, find
+from protocol_schemas.model import Change, ModelEvent
+
+Outcome = Literal["complete", "cut", "gone", "refused", "failed"]
+
+_KEPT = 16 << 20
+_FIRST = 1 << 16
+_SECRET_FIELDS = frozenset(
+    (
+        *(b"authorization", b"proxy-authorization", b"cookie", b"set-cookie"),
+        *(b"x-api-key", b"api-key", b"x-goog-api-key"),
+    )
+)
+_SECRET_PARAMETERS = frozenset(("key", "api_key", "access_token", "token"))
+
+
+class Tap(Protocol):
+    """Gets all that passes, as it passes: `kind` is `request`, `request_body`, `rewrite`,
+    `forward`, `response`, `response_body` or `end`; `direction` as the bridge sees it.
+    """
+
+    def __call__(
+        self,
+        kind: str,
+        session: str,
+        exchange: int,
+        direction: Literal["in", "out"] | None,
+        data: dict[str, Any],
+        payload: bytes | bytearray | memoryview,
+    ) -> None:
+        """Takes one record. Must not raise or wait."""
+        ...
+
+
+class Observers:
+    """Who is told: `on_event` an exchange that ended, `tap` everything, `on_secret` each value that
+    must not be shown. All may be None: then nothing is gathered.
+    """
+
+    def __init__(
+        self,
+        on_event: Callable[[dict[str, Any]], None] | None = None,
+        tap: Tap | None = None,
+        on_secret: Callable[[str], None] | None = None,
+    ) -> None:
+        self.on_event = on_event
+        self.tap = tap
+        self.on_secret = on_secret
+
+    def secret(self, value: str) -> None:
+        """Names one credential."""
+        if self.on_secret is not None:
+            self.on_secret(value)
+
+    def secrets(self, headers: Headers, target: bytes) -> None:
+        """Names the credentials of a request or response."""
+        if self.on_secret is None:
+            return
+        for name, value in headers:
+            if name.lower() in _SECRET_FIELDS and value:
+                text = value.decode("latin-1")
+                scheme, _, rest = text.partition(" ")
+                self.on_secret(rest if rest and scheme.isalpha() else text)
+        for name, value in parse_qsl(target.partition(b"?")[2].decode("latin-1")):
+            if name.lower() in _SECRET_PARAMETERS and value:
+                self.on_secret(value)
+
+
+class Record:
+    """One exchange. `event` is what will be told of it."""
+
+    def __init__(
+        self, observers: Observers, session: str, number: int, kind: Kind, method: str, path: str,
+        upstream: str, read_answer: bool,
+    ) -> None:  # fmt: skip
+        self._observers = observers
+        self._kind = kind
+        self._start = time.monotonic()
+        self.event = ModelEvent(
+            "model", session, number, method, path, kind.dialect, kind.purpose, upstream,
+            time.time(), "gone",
+        )  # fmt: skip
+        self.answer = Answer()
+        self._reads = read_answer and kind.purpose in ("turn", "count")
+        self._response: Response | None = None
+        self._pieces: deque[bytes] = deque()
+        self._head = b""
+        self._size = 0
+
+    def _tap(
+        self, kind: str, direction: Literal["in", "out"] | None, data: dict[str, Any],
+        payload: bytes | bytearray | memoryview = b"",
+    ) -> None:  # fmt: skip
+        if self._observers.tap is not None:
+            self._observers.tap(
+                kind, self.event.session, self.event.exchange, direction, data, payload
+            )
+
+    def request(self, target: bytes, headers: Headers) -> None:
+        """The agent's request has come."""
+        request_id = find(headers, b"x-acp-model-request-id")
+        self.event.request_id = request_id.decode("latin-1") if request_id else None
+        self._observers.secrets(headers, target)
+        if self._observers.tap is not None:
+            self._tap("request", "in", _shown(headers, method=self.event.method, target=target))
+
+    def body(self, data: bytes | bytearray) -> None:
+        """A piece of the request's body has come."""
+        self.event.request_bytes += len(data)
+        if self._observers.tap is not None:
+            self._tap("request_body", "in", {}, data)
+
+    def facts(self, facts: Facts, purpose: dialects.Purpose) -> None:
+        """What the request says of itself."""
+        self.event.model, self.event.stream = facts.model, facts.stream
+        self.event.purpose = purpose
+
+    def forward(self, target: bytes, headers: Headers, changes: list[Change]) -> None:
+        """The request goes on."""
+        self.event.changes = changes
+        if self._observers.tap is not None:
+            if changes:
+                self._tap("rewrite", None, {"changes": msgspec.to_builtins(changes)})
+            self._tap("forward", "out", _shown(headers, target=target))
+
+    def warn(self, words: str) -> None:
+        """Something could not be done that changes nothing for the agent."""
+        log.warning("model exchange %d: %s", self.event.exchange, words)
+        self._tap("warning", None, {"message": words})
+
+    def head(self, response: Response) -> None:
+        """The response's head has come."""
+        self.event.head = time.monotonic() - self._start
+        self.event.status = response.status
+        self._response = response
+        self._observers.secrets(response.headers, b"")
+        if self._observers.tap is not None:
+            reason = response.reason.decode("latin-1")
+            said = _shown(response.headers, status=response.status, reason=reason)
+            self._tap("response", "in", said)
+
+    def piece(self, data: bytes) -> None:
+        """A piece of the response's body has been passed on."""
+        event = self.event
+        if event.first is None and data:
+            event.first = time.monotonic() - self._start
+        event.response_bytes += len(data)
+        if self._observers.tap is not None:
+            self._tap("response_body", "in", {}, data)
+        if not self._reads:
+            return
+        if not self._pieces:
+            self._head = data[:_FIRST]
+        self._pieces.append(data)
+        self._size += len(data)
+        while self._size > _KEPT and len(self._pieces) > 1:
+            self._size -= len(self._pieces.popleft())
+
+    def read(self) -> Answer:
+        """What the answer says, once it has ended; kept in the event as well."""
+        if self._pieces and self._response is not None:
+            body = b"".join(self._pieces)
+            if self._size < self.event.response_bytes and not body.startswith(self._head):
+                # The middle is missing: what is cut in two there is no JSON, and passed over.
+                body = self._head + b"\n\n" + body
+            headers = self._response.headers
+            encoding = find(headers, b"content-encoding")
+            try:
+                text = decoder(encoding).feed(body) if encoding else body
+            except EncodingError:
+                text = b""
+            kind = find(headers, b"content-type") or b""
+            self.answer = dialects.read_answer(self._kind.dialect, kind, text)
+        event, answer = self.event, self.answer
+        event.model = answer.model if event.model is None else event.model
+        event.usage, event.finish_reason = answer.usage, answer.finish_reason
+        self._pieces.clear()
+        return answer
+
+    def end(self, outcome: Outcome, error: str | None = None) -> None:
+        """The exchange has ended: tells it."""
+        event = self.event
+        event.end = time.monotonic() - self._start
+        event.outcome, event.error = outcome, error
+        log.debug("model %s %s: %s %s", event.method, event.path, event.status, outcome)
+        if self._observers.tap is None and self._observers.on_event is None:
+            return
+        told = msgspec.to_builtins(event)
+        self._tap("end", None, told)
+        if self._observers.on_event is not None:
+            self._observers.on_event(told)
+
+
+def _shown(headers: Headers, *, target: bytes | None = None, **more: Any) -> dict[str, Any]:
+    if target is not None:
+        more["target"] = target.decode("latin-1")
+    pairs = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in headers]
+    return {**more, "headers": pairs}

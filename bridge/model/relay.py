@@ -1,0 +1,289 @@
+"""One exchange between an agent and its model server: request, response, and all that goes wrong.
+
+Rules: the same bytes, in the same order, at the same moment, but for what a rule changes in a
+request. A request is sent once. An agent that leaves takes its upstream connection with it (the
+handler is cancelled). An upstream that breaks off breaks the agent's connection too; only what has
+not begun is answered with an error of our own. Called by bridge.model.service, once a request.
+"""
+
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+import anyio
+
+from bridge.io.exchange import Exchange, TooLarge
+from bridge.io.httpclient import Call, Parts
+from bridge.io.httppool import Cut, Pool, UpstreamError, UpstreamTimeout
+from bridge.model import answers, dialects
+from bridge.model.body import CEILING, Prepared, Unreadable, prepare, read_facts
+from bridge.model.encodings import TooLong
+from bridge.model.ledger import Account
+from bridge.model.record import Observers, Record
+from bridge.model.upstream import (
+    Upstream,
+    join,
+    reframed,
+    request_headers,
+    response_headers,
+)
+from bridge.rules import limits
+from bridge.wire import http_body
+from bridge.wire.http_body import BadBody
+from bridge.wire.http_head import Headers, tokens
+from protocol_schemas.model import ModelOptions
+
+_PEEK = 1 << 20
+
+
+class Route(NamedTuple):
+    """Where requests under one unguessable segment go, and for whom."""
+
+    upstream: Upstream
+    session: str
+    options: ModelOptions
+    pool: Pool
+    account: Account
+
+
+class Refused(Exception):
+    """A request that the proxy answers itself."""
+
+    def __init__(self, code: answers.Code, message: str, limit: str | None = None) -> None:
+        super().__init__(message)
+        self.code: answers.Code = code
+        self.limit = limit
+
+
+class Relay:
+    """One exchange on its way. `run` does it, and returns when the agent has all of it."""
+
+    def __init__(
+        self, route: Route, exchange: Exchange, rest: bytes, observers: Observers, number: int
+    ) -> None:
+        self._route = route
+        self._exchange = exchange
+        self._target = join(route.upstream, rest)
+        path = self._target.partition(b"?")[0].decode("latin-1")
+        self._kind = dialects.kind(exchange.method, path)
+        self._limited = route.options.limits != _UNLIMITED
+        self._record = Record(
+            observers,
+            route.session,
+            number,
+            self._kind,
+            exchange.method,
+            path,
+            str(route.upstream.origin),
+            self._limited or observers.on_event is not None or observers.tap is not None,
+        )
+        self._turn = False
+
+    async def run(self) -> None:
+        """Forwards the request and relays the response. Raises BadBody for a request whose framing
+        is broken, and BrokenResourceError where the agent has left.
+        """
+        record, exchange = self._record, self._exchange
+        record.request(exchange.target, exchange.headers)
+        outcome, error = "gone", None
+        try:
+            await self._forward()
+            outcome = "complete"
+        except Refused as refused:
+            outcome, error = "refused", str(refused)
+            record.event.limit = refused.limit
+            await self._answer(refused.code, str(refused))
+        except BadBody as broken:
+            outcome, error = "refused", str(broken)
+            raise
+        except (TooLarge, TooLong) as refused:
+            outcome, error = "refused", str(refused)
+            await self._answer("too_large", str(refused))
+        except Cut as cut:
+            outcome, error = "cut", str(cut)
+        except UpstreamError as failed:
+            outcome, error = "cut" if exchange.status is not None else "failed", str(failed)
+            late = isinstance(failed, UpstreamTimeout)
+            await self._answer("timeout" if late else "model_upstream", str(failed))
+        finally:
+            self._settle()
+            record.end(outcome, error)
+
+    def _settle(self) -> None:
+        """Counts what the exchange cost."""
+        answer = self._record.read()
+        status = self._record.event.status
+        if self._turn and (status is None or status >= 300):
+            self._route.account.give_back()
+        if self._limited:
+            cut_short = answer.finish_reason in dialects.CAPPED
+            self._route.account.add(self._route.options.limits, answer.usage, cut_short=cut_short)
+
+    async def _answer(self, code: answers.Code, message: str) -> None:
+        """Answers the agent with an error, unless an answer is under way: that is cut then."""
+        exchange = self._exchange
+        if exchange.status is not None:
+            return
+        status = answers.STATUSES[code]
+        self._record.event.status = status
+        body = answers.error(code, message, anthropic=self._kind.dialect == "anthropic")
+        await exchange.respond(status, [answers.JSON_TYPE], body)
+
+    async def _forward(self) -> None:
+        route, exchange, kind = self._route, self._exchange, self._kind
+        generates = kind.purpose == "turn"
+        upgrade = exchange.version == 1 and b"websocket" in tokens(exchange.headers, b"upgrade")
+        headers = request_headers(route.upstream, exchange.headers, upgrade=upgrade)
+        cap = route.options.limits.max_turn_tokens
+        if kind.dialect == "chat" or (generates and cap is not None):
+            prepared = await self._read()
+            purpose = dialects.purpose(prepared.facts, route.account.offered_tools)
+            route.account.offered_tools = route.account.offered_tools or prepared.facts.tools
+            self._record.facts(prepared.facts, purpose)
+            self._admit(turn=purpose == "turn")
+            if prepared.changes:
+                headers = reframed(headers, prepared.size, plain=prepared.plain)
+            self._record.forward(self._target, headers, prepared.changes)
+            await self._call(headers, self._framed(prepared))
+        else:
+            if generates:
+                self._admit(turn=True)
+            self._record.forward(self._target, headers, [])
+            body = () if exchange.framing == "none" else _Outgoing(exchange, self._record)
+            await self._call(headers, body, upgrade=upgrade)
+            if generates and isinstance(body, _Outgoing):
+                self._look_back(body)
+
+    async def _read(self) -> Prepared:
+        exchange = self._exchange
+        body = await exchange.read(CEILING)
+        self._record.body(body)
+        encoding = exchange.header(b"content-encoding")
+        try:
+            prepared = await prepare(body, self._kind.dialect, encoding, self._route.options)
+        except Unreadable as error:
+            raise Refused("unsupported_encoding", str(error)) from None
+        if prepared.warning is not None:
+            self._record.warn(prepared.warning)
+        return prepared
+
+    def _admit(self, *, turn: bool) -> None:
+        name = self._route.account.admit(self._route.options.limits, turn=turn)
+        if name is not None:
+            raise Refused("limit", limits.words(self._route.options.limits, name), name)
+        self._turn = turn
+
+    def _framed(self, prepared: Prepared) -> Parts:
+        """The parts of a body that was read, in the framing that the request has."""
+        if self._exchange.framing != "chunked":
+            return prepared.parts
+        end = http_body.last_chunk(self._exchange.trailers)
+        if not prepared.size:
+            return [end]
+        return [b"%x\r\n" % prepared.size, *prepared.parts, b"\r\n", end]
+
+    def _look_back(self, body: "_Outgoing") -> None:
+        """What a request that was not read says of itself, told from what passed."""
+        if body.seen is None or self._exchange.header(b"content-encoding") is not None:
+            return
+        facts, _ = read_facts(self._kind.dialect, b"".join(body.seen))
+        account = self._route.account
+        purpose = dialects.purpose(facts, account.offered_tools)
+        account.offered_tools = account.offered_tools or facts.tools
+        self._record.facts(facts, purpose)
+        if purpose != "turn" and self._turn:
+            account.give_back()
+            self._turn = False
+
+    async def _call(
+        self, headers: Headers, body: "Parts | _Outgoing", *, upgrade: bool = False
+    ) -> None:
+        """Sends the request and relays what comes."""
+        exchange, record = self._exchange, self._record
+        async with Call(
+            self._route.pool,
+            exchange.method,
+            self._target,
+            headers,
+            body,
+            interim=lambda response: exchange.inform(response.status, response.headers),
+            idle_timeout=self._route.options.idle_timeout,
+        ) as call:
+            head = await call.head()
+            record.head(head)
+            if head.status == 101:
+                if not upgrade:
+                    raise UpstreamError("the upstream switched protocols unasked")
+                await exchange.start(101, head.headers, reason=head.reason)
+                await _tunnel(exchange, call)
+                return
+            # What has a framing that the agent understands is passed on as it stands.
+            framed = head.framing in ("length", "none") or (
+                head.framing == "chunked" and exchange.version == 1
+            )
+            piece = call.ready()
+            await exchange.start(
+                head.status,
+                response_headers(head.headers, framed=framed),
+                reason=head.reason,
+                first=b"" if piece is None else piece.raw if framed else piece.data,
+                framed=framed,
+            )
+            if piece is not None:
+                record.piece(piece.data)
+            while (piece := await call.receive()) is not None:
+                await exchange.send(piece.raw if framed else piece.data)
+                record.piece(piece.data)
+            await exchange.finish()
+
+
+class _Outgoing:
+    """A request's body on its way through, unread; the beginning of it is remembered."""
+
+    def __init__(self, exchange: Exchange, record: Record) -> None:
+        self._exchange = exchange
+        self._record = record
+        self._chunked = exchange.framing == "chunked"
+        self._ended = False
+        self.seen: list[bytes] | None = []
+        """What has passed; None if that is more than is worth reading."""
+        self._size = 0
+
+    def __aiter__(self) -> AsyncIterator[Parts]:
+        return self
+
+    async def __anext__(self) -> Parts:
+        data = await self._exchange.receive()
+        if data is None:
+            if self._ended or not self._chunked:
+                raise StopAsyncIteration
+            self._ended = True
+            return [http_body.last_chunk(self._exchange.trailers)]
+        self._record.body(data)
+        self._size += len(data)
+        if self._size > _PEEK:
+            self.seen = None
+        elif self.seen is not None:
+            self.seen.append(data)
+        return [b"%x\r\n" % len(data), data, b"\r\n"] if self._chunked else [data]
+
+
+async def _tunnel(exchange: Exchange, call: Call) -> None:
+    """Passes bytes both ways until one side ends."""
+    agent = exchange.detach()
+
+    async def up(scope: anyio.CancelScope) -> None:
+        while data := await agent.receive():
+            await call.send_raw(data)
+        scope.cancel()
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(up, tasks.cancel_scope)
+            while data := await call.receive_raw():
+                await agent.send(data)
+            tasks.cancel_scope.cancel()
+    except* (anyio.BrokenResourceError, anyio.ClosedResourceError):
+        pass
+
+
+_UNLIMITED = ModelOptions().limits
