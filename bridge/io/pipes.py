@@ -92,6 +92,16 @@ class FdReader:
             # A reset, or the other side of a terminal is gone: no more will come.
             return b""
 
+    def idle(self) -> bool:
+        """Whether a `receive` is waiting and there is nothing for it (or the stream is closed)."""
+        if self._fd < 0:
+            return True
+        if not self.waiting:
+            return False
+        poll = select.poll()
+        poll.register(self._fd, select.POLLIN)
+        return not poll.poll(0)
+
     def close(self) -> None:
         """Closes the descriptor; a waiting `receive` returns `b""`."""
         fd, self._fd = self._fd, -1

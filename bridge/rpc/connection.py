@@ -87,6 +87,15 @@ class Connection:
         if (last := self._framer.end()) and not fast(last):
             self._deliver(last, handler)
 
+    async def caught_up(self, within: float) -> None:
+        """Returns when everything the peer has written so far was delivered, or after `within`
+        seconds: a peer may write without a pause, and a handler may hold the reader back."""
+        if self._reader.idle() or self.ended is not None:
+            return
+        with anyio.move_on_after(within):
+            while not self._reader.idle() and self.ended is None:
+                await anyio.sleep(0)
+
     def _deliver(self, line: bytes, handler: Handler) -> None:
         if not line or line.isspace():
             return
@@ -114,38 +123,36 @@ class Connection:
         return True
 
     def call(self, method: str, params: Any, settle: Settle) -> int:
-        """Sends a request; `settle` is called once, by the reader, in wire order. Gives its id."""
+        """Sends a request; `settle` is called once, by the reader, in wire order. Gives its id.
+
+        Raises codec.JSONError for params that cannot be written; then nothing was sent.
+        """
         self._next += 1
         ident = self._next
         key = b"%d" % ident
         if self.ended is not None:
             settle(Response(key, codec.Raw(b"null"), Fault(None, self.ended), b""))
             return ident
+        line = jsonrpc.request(ident, method, params)
         self._open[key] = settle
-        self._post(jsonrpc.request(ident, method, params))
+        self._post(line)
         return ident
 
+    def start(
+        self, method: str, params: Any, act: Callable[[Any], None] | None = None
+    ) -> "Pending":
+        """Sends a request whose result is awaited later. `act` gets the result from the reader,
+        before anything that follows it on the wire, and may refuse it with RequestFailed."""
+        return Pending(self, method, params, act)
+
     async def request(self, method: str, params: Any) -> Any:
-        """Sends a request and waits for its result, decoded.
+        """Sends a request and waits for its result, as `Pending.result` does."""
+        return await self.start(method, params).result()
 
-        Raises RequestFailed (the peer's error) or ConnectionEnded. Cancelled while it waits, it
-        sends `$/cancel_request` and forgets the call.
-        """
-        answered = anyio.Event()
-        answer: list[Response] = []
-
-        def settle(response: Response) -> None:
-            answer.append(response)
-            answered.set()
-
-        ident = self.call(method, params, settle)
-        try:
-            await answered.wait()
-        except anyio.get_cancelled_exc_class():
-            if self._open.pop(b"%d" % ident, None) is not None:
-                self.notify("$/cancel_request", {"requestId": ident})
-            raise
-        return self.result_of(answer[0])
+    def withdraw(self, ident: int) -> None:
+        """Forgets a call that is open, and tells the peer with `$/cancel_request`."""
+        if self._open.pop(b"%d" % ident, None) is not None:
+            self.notify("$/cancel_request", {"requestId": ident})
 
     def result_of(self, response: Response) -> Any:
         """The decoded result; raises RequestFailed or ConnectionEnded."""
@@ -160,7 +167,11 @@ class Connection:
 
     def reply(self, ident: bytes, result: Any) -> None:
         """Answers the peer's request `ident` (its JSON text, as `Request.id` has it)."""
-        self._post(jsonrpc.result(ident, result))
+        try:
+            line = jsonrpc.result(ident, result)
+        except codec.JSONError as error:
+            line = jsonrpc.failure(ident, jsonrpc.INTERNAL_ERROR, f"the result: {error}")
+        self._post(line)
 
     def fail(self, ident: bytes, code: int, message: str, data: Any = None) -> None:
         self._post(jsonrpc.failure(ident, code, message, data))
@@ -178,3 +189,41 @@ class Connection:
         while self._open:
             key = next(iter(self._open))
             self._open.pop(key)(Response(key, codec.Raw(b"null"), Fault(None, reason), b""))
+
+
+class Pending:
+    """A request that was sent, and what came of it. Made by `Connection.start`."""
+
+    def __init__(
+        self, connection: Connection, method: str, params: Any, act: Callable[[Any], None] | None
+    ) -> None:
+        self._connection = connection
+        self._act = act
+        self._value: Any = None
+        self._error: Exception | None = None
+        self._answered = anyio.Event()
+        self._ident = connection.call(method, params, self._settle)
+
+    def _settle(self, response: Response) -> None:
+        try:
+            self._value = self._connection.result_of(response)
+            if self._act is not None:
+                self._act(self._value)
+        except (RequestFailed, ConnectionEnded, codec.JSONError) as error:
+            self._error = error
+        self._answered.set()
+
+    async def result(self) -> Any:
+        """Waits for the decoded result.
+
+        Raises RequestFailed (the peer's error), ConnectionEnded, or codec.JSONError. Cancelled
+        while it waits, it withdraws the request.
+        """
+        try:
+            await self._answered.wait()
+        except anyio.get_cancelled_exc_class():
+            self._connection.withdraw(self._ident)
+            raise
+        if self._error is not None:
+            raise self._error
+        return self._value

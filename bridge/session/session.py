@@ -23,10 +23,10 @@ from bridge.host import responses
 from bridge.host.server import HostServer
 from bridge.log import log
 from bridge.rpc.connection import ConnectionEnded
-from bridge.session import attendance
+from bridge.session import attendance, translate
 from bridge.session.faults import agent_error, death
 from bridge.session.jobs import Block, PromptJob, Queue
-from bridge.session.launcher import START_TIMEOUT, Launcher, Opened
+from bridge.session.launcher import START_TIMEOUT, Launcher, Opened, check_unchanged
 from bridge.session.mailbox import Mailbox
 from bridge.session.permissions import Permissions
 from bridge.session.services import Services
@@ -36,6 +36,7 @@ from bridge.wire.jsonrpc import Notification, Request, Response
 from protocol_schemas.acp import AgentCapabilities, PromptResult
 from protocol_schemas.host import Config
 
+_CATCH_UP = 0.25
 State = Literal["new", "opening", "idle", "running", "dead", "closed"]
 
 
@@ -115,15 +116,23 @@ class Session:
         """`session/fork` of another session, on its agent."""
         config = msgspec.structs.replace(source.config, cwd=cwd or source.config.cwd)
         self._configure(config)
-        opened = await self.launcher.fork(source.living(), source.session_id or "", config, self)
-        self.adopt(opened, config)
-        self._first = False
-        return opened
+        agent, session_id = source.living(), source.session_id or ""
+        seconds = _start_timeout(config)
+        with anyio.move_on_after(seconds):
+            opened = await self.launcher.fork(agent, session_id, config, self)
+            self.adopt(opened, config)
+            self._first = False
+            return opened
+        raise BridgeError(
+            f"the agent did not answer session/fork within {seconds:g} s (start_timeout)",
+            code="timeout",
+            origin="agent",
+        )
 
     async def _open(self, config: Config, make: Callable[[Agent], Awaitable[Opened]]) -> Opened:
         if self.state in ("idle", "running"):
             raise invalid_request(f"session {self.name!r} is open already")
-        seconds = START_TIMEOUT if config.start_timeout is None else config.start_timeout
+        seconds = _start_timeout(config)
         kept = self.agent if self.agent is not None and self.agent.death is None else None
         self.agent, self.session_id = None, None
         self._opening = True
@@ -158,14 +167,20 @@ class Session:
         self._first = True
 
     def _configure(self, config: Config) -> None:
+        self._permit(config, anew=True)
+        self.services.enable(config.client_services)
+
+    def _permit(self, config: Config, *, anew: bool) -> None:
+        """Sets who answers permission requests; not `anew`, what is not given stays as it is."""
         if config.permission == "ask" and not self.host.wants("permission"):
             raise invalid_request(
                 "config.permission is ask, but the host has not subscribed to permission events: "
                 'say {"operation":"hello","protocol":1,"events":["permission"]} first'
             )
-        self.permissions.policy = config.permission or "allow"
-        self.permissions.set_gate(config.tool_interception)
-        self.services.enable(config.client_services)
+        if anew or config.permission is not None:
+            self.permissions.policy = config.permission or "allow"
+        if anew or config.tool_interception is not None:
+            self.permissions.set_gate(config.tool_interception)
 
     def living(self) -> Agent:
         """The agent of an open session; raises BridgeError."""
@@ -189,41 +204,40 @@ class Session:
             return
         config = job.config or self.config
         if self.session_id is None:
-            await self.open(config)
+            await self.open(job.opening or config)
         agent = self.living()
-        self._check_unchanged(config)
-        if job.config is not None and config.tool_interception is not None:
-            self.permissions.set_gate(config.tool_interception)
+        check_unchanged(config, self.config)
+        if job.config is not None:
+            self._permit(config, anew=False)
+        # What the agent wrote since the last turn's end must not count to this one.
+        await agent.client.connection.caught_up(_CATCH_UP)
+        self.living()
         if job.finished:
             return
+        params = {"sessionId": self.session_id, "prompt": self._blocks(job, agent)}
+        turn = self._begin(job)
+        try:
+            agent.client.connection.call(
+                "session/prompt", params, lambda response: self._answered(turn, agent, response)
+            )
+        except codec.JSONError as error:
+            turn.fail(invalid_request(f"the prompt cannot be written: {error}"))
+            self.end_turn(turn)
+        await attendance.attend(self, turn, attendance.Limits.of(config, self.config))
+
+    def _blocks(self, job: PromptJob, agent: Agent) -> list[Block]:
+        """The turn's prompt: its own blocks, before them messages that wait, before all the system
+        prompt, in the session's first turn."""
         blocks = job.blocks(agent.client.capabilities, self._first)
         if job.message_ids is None and self.mailbox:
             _, waiting = self.mailbox.take()
             blocks = [*waiting, {"type": "text", "text": "\n\n"}, *blocks]
-        turn = self._begin(job)
-        agent.client.connection.call(
-            "session/prompt",
-            {"sessionId": self.session_id, "prompt": blocks},
-            lambda response: self._answered(turn, agent, response),
-        )
-        await attendance.attend(self, turn, attendance.Limits.of(config, self.config))
-
-    def _check_unchanged(self, config: Config) -> None:
-        """Generation A names the session's settings in each prompt; B and C may leave them out."""
-        ours, legacy = self.config, config.messages is not None
-        pairs: list[tuple[str, Any, Any]] = [("command", config.command, ours.command)]
-        if legacy:
-            pairs += [
-                ("mcp_urls", config.mcp_urls or {}, ours.mcp_urls or {}),
-                ("system_prompt", config.system_prompt or "", ours.system_prompt or ""),
-                ("session_meta", config.session_meta or {}, ours.session_meta or {}),
-            ]
-        for name, given, held in pairs:
-            if given != held and (given or legacy):
-                raise invalid_request(
-                    f"config.{name} differs from what the session was started with; "
-                    "start another daemon or session for it"
-                )
+        config = job.config or self.config
+        if self._first and config.messages is None:
+            given = config.system_prompt
+            system = self.config.system_prompt if given is None else given
+            blocks = [*translate.system_blocks(system), *blocks]
+        return blocks
 
     def _begin(self, job: PromptJob) -> Turn:
         self.turns += 1
@@ -279,17 +293,17 @@ class Session:
         self.services.cancel_all()
         self._changed.set()
 
-    async def cancel(self) -> None:
-        """Cancels the turn that runs or is about to; returns when it has ended."""
+    def cancel(self) -> Turn | None:
+        """Cancels the turn that runs or is about to; the one whose end is still to come."""
         turn = self.turn
         if turn is not None:
             self.stop_turn("cancelled")
-            await self.until(lambda: self.turn is not turn)
-            return
-        waiting = next((job for job in self.queue.prompts() if not job.finished), None)
+            return turn
+        waiting = next(self.queue.prompts(), None)
         if waiting is not None:
             waiting.cancel()
             self.mailbox.held = True
+        return None
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Waits for a condition on the turn: it was answered, stopped or ended, or has new text."""
@@ -305,6 +319,7 @@ class Session:
         self.mailbox.put(message_id, blocks)
         if not any(self.queue.prompts()):
             self.mailbox.held = False
+        if self.queue.idle:
             self._post_mail()
 
     def _post_mail(self) -> None:
@@ -318,6 +333,11 @@ class Session:
             return blocks
 
         def respond(result: TurnResult) -> None:
+            if not ids:
+                if result.error is None:
+                    # Cancelled before it began: what waits goes on waiting.
+                    return
+                ids.extend(self.mailbox.withdraw())
             fields = responses.turn_ended(ids, result)
             self.host.event("turn", self.name, result.turn, fields)
 
@@ -364,3 +384,7 @@ class Session:
 
     def notification(self, notification: Notification) -> None:
         """Notifications other than updates change nothing here."""
+
+
+def _start_timeout(config: Config) -> float:
+    return START_TIMEOUT if config.start_timeout is None else config.start_timeout
