@@ -109,4 +109,4 @@ class Lineage(Kin):
         self.pid = pid
         root = look_up(pid)
         self.start = root.start if root else 0
-        super().__init__(mark, {(pid, self.start)}, self.start, {os.getsid(0)})
+        super().__init__(mark, {(pid, self.start)}, self.start, {os.getsid(0), os.getpgrp()})

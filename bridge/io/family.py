@@ -38,7 +38,7 @@ class Family:
         self._count = 0
         self._lineages: dict[int, Lineage] = {}
         self._corpses: dict[tuple[int, int], float] = {}
-        self._adopted: dict[tuple[int, int], str] = {}
+        self._orphans: dict[tuple[int, int], str] = {}
         self._exclusive = exclusive
         self._adopting = False
 
@@ -88,19 +88,11 @@ class Family:
     def _strays(self, lineage: Lineage, table: list[Proc]) -> list[Proc]:
         """Children of ours that we did not start, no lineage knows, and only this one can have
         brought about, the others being younger."""
-        us, ours = os.getpid(), os.getsid(0)
+        us = os.getpid()
         lineages = list(self._lineages.values())
         strays: list[Proc] = []
-        for proc in table:
-            if (
-                proc.ppid != us
-                or proc.dead
-                or proc.pid in self._lineages
-                or proc.pid in self._spare
-            ):
-                continue
-            # One that we started otherwise is in our session or leads its own.
-            if proc.sid == ours or (proc.sid == proc.pid and not self._exclusive):
+        for proc in table if self._adopting else ():
+            if proc.ppid != us or proc.dead or not self._adopted(proc):
                 continue
             elders = [other for other in lineages if other.start <= proc.start]
             known = any(other.knows(proc) for other in lineages)
@@ -108,27 +100,36 @@ class Family:
                 strays.append(proc)
         return strays
 
+    def _adopted(self, child: Proc) -> bool:
+        """Whether a child of ours is an orphan that came to us, and not one started here."""
+        if child.pid in self._lineages or child.pid in self._spare:
+            return False
+        # One started here by other means is in our session or leads its own.
+        if child.sid in (os.getsid(0), os.getpgrp()):
+            return False
+        return self._exclusive or child.sid != child.pid
+
     def chores(self) -> None:
         """Looks after the orphans we adopted: the dead are buried, once nobody has waited for
         them between two calls, and the guardian is told of the living, since their environment
         may have been cleared. Takes some 20 µs a child."""
         corpses: dict[tuple[int, int], float] = {}
-        adopted: dict[tuple[int, int], str] = {}
+        orphans: dict[tuple[int, int], str] = {}
         now = time.monotonic()
         for proc in children():
-            if proc.pid in self._lineages or proc.pid in self._spare:
+            if not self._adopted(proc):
                 continue
             if not proc.dead:
-                adopted[proc.key] = f"{proc.pid} {proc.start}\n"
-            elif now - self._corpses.get(proc.key, now) < _UNREAPED_AFTER:
+                orphans[proc.key] = f"{proc.pid} {proc.start}\n"
+            elif proc.key not in self._corpses or now - self._corpses[proc.key] < _UNREAPED_AFTER:
                 corpses[proc.key] = self._corpses.get(proc.key, now)
             else:
                 _bury(proc.pid)
-        for key in adopted.keys() - self._adopted.keys():
-            self._tell("+" + adopted[key])
-        for key in self._adopted.keys() - adopted.keys():
-            self._tell("-" + self._adopted[key])
-        self._corpses, self._adopted = corpses, adopted
+        for key in orphans.keys() - self._orphans.keys():
+            self._tell("+" + orphans[key])
+        for key in self._orphans.keys() - orphans.keys():
+            self._tell("-" + self._orphans[key])
+        self._corpses, self._orphans = corpses, orphans
 
     def _adopt_orphans(self) -> None:
         """Makes us the parent of our descendants' orphans, where the system can (Linux)."""

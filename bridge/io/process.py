@@ -181,9 +181,14 @@ class Process:
 
     async def _members(self, strike: Callable[[Proc], None] | None = None) -> list[Proc]:
         """The living of the family. In a thread: there may be thousands of processes to look at."""
-        return await anyio.to_thread.run_sync(
-            self._family.members, self._lineage, strike, limiter=anyio.CapacityLimiter(1)
-        )
+        limiter = anyio.CapacityLimiter(1)
+        try:
+            return await anyio.to_thread.run_sync(
+                self._family.members, self._lineage, strike, limiter=limiter
+            )
+        except RuntimeError:
+            # No room for a thread: perhaps because of what is to be ended.
+            return self._family.members(self._lineage, strike)
 
     async def attend(self) -> None:
         """Notes the exit when it comes. Run by `spawn`, like the two below."""

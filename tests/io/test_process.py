@@ -328,7 +328,7 @@ time.sleep(1000)
 @pytest.mark.parametrize("argument", [[], ["setsid"]])
 async def test_one_that_forks_and_dies_again_and_again_is_caught(argument, env, left, monkeypatch):
     monkeypatch.setattr("bridge.io.family._UNREAPED_AFTER", 0)
-    family = Family()
+    family = Family(exclusive=True)
     argv = [sys.executable, "-I", "-S", "-c", HOPPER, *argument]
     async with spawn(argv, env=env, family=family) as child:
         await lines(child, 1)
@@ -353,7 +353,7 @@ async def test_a_modest_fork_bomb_is_caught(env, left):
 
 
 async def test_fifty_children_leave_no_descriptor_and_no_zombie(env, left):
-    family = Family()
+    family = Family(exclusive=True)
     async with spawn(["true"], env=env, family=family):
         pass
     before = open_fds()
@@ -366,7 +366,7 @@ async def test_fifty_children_leave_no_descriptor_and_no_zombie(env, left):
 
 async def test_orphans_that_die_are_buried_while_the_child_lives(env, left, monkeypatch):
     monkeypatch.setattr("bridge.io.family._UNREAPED_AFTER", 0)
-    family = Family()
+    family = Family(exclusive=True)
     before = set(zombies())
     async with spawn(shell("setsid -f sh -c 'echo $$'; cat"), env=env, family=family) as child:
         (orphan,) = await lines(child, 1)
@@ -390,6 +390,18 @@ async def test_without_pidfds_exits_are_found_by_polling(env, left, monkeypatch)
     async with spawn(shell("cat; exit 6"), env=env, family=Family()) as child:
         await child.stop(eof=10, term=10)
         assert child.status == ExitStatus(6, None)
+
+
+async def test_a_machine_without_room_for_a_thread_is_no_obstacle(env, left, monkeypatch):
+    async def full(*args: object, **options: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(anyio.to_thread, "run_sync", full)
+    tree = shell("setsid sh -c 'echo $$; exec sleep 1000' & wait")
+    async with spawn(tree, env=env, family=Family()) as child:
+        (worker,) = await lines(child, 1)
+        await child.stop(eof=0, term=0)
+        assert not alive(int(worker))
 
 
 async def test_without_proc_the_group_and_the_descendants_are_still_ended(env, left, monkeypatch):
