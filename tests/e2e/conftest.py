@@ -10,8 +10,16 @@ from tests.peers.servers import Server, mcp_server, model_server
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A scripted model that refuses null content, as strict providers do."""
+    """A scripted model."""
     log: Path = tmp_path_factory.mktemp("model") / "model.ndjson"
+    with model_server(log) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def strict_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A scripted model that refuses null assistant content, as many providers do."""
+    log: Path = tmp_path_factory.mktemp("strict-model") / "model.ndjson"
     with model_server(log, strict="null") as server:
         yield server
 

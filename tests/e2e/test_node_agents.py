@@ -14,10 +14,6 @@ from tests.peers.servers import Server
 pytestmark = pytest.mark.peers
 MORE = [pytest.param(name, marks=pytest.mark.e2e) for name in ("codex", "copilot")]
 EVERY = ["claude", "pi", *MORE]
-    "claude",
-    "pi",
-    *(pytest.param(name, marks=pytest.mark.e2e) for name in ("codex", "copilot")),
-]
 ASKING = ["claude", pytest.param("copilot", marks=pytest.mark.e2e)]
 ECHO = 'USE_TOOL echo {"message": "hi"}'
 SLOW_START = 30.0
@@ -85,7 +81,9 @@ def test_several_turns_of_one_conversation(desk: Desk) -> None:
 
 @pytest.mark.parametrize("desk", EVERY, indirect=True)
 def test_a_tool_of_an_mcp_server_is_called(desk: Desk) -> None:
-    assert "the tool said: echo: hi" in desk.turn(ECHO)["reply"]
+    reply = desk.turn(ECHO)["reply"]
+    assert "the tool said: " in reply
+    assert "echo: hi" in reply  # codex puts its own words between
     [call] = desk.calls()
     assert (call["name"], call["arguments"]) == ("echo", {"message": "hi"})
     kinds = {event["update"]["sessionUpdate"] for event in desk.host.events("update")}

@@ -38,23 +38,23 @@ def build(name: str, log: Path) -> MCPServer:
 
     server.middleware.append(observe)
 
-    @server.tool()
+    @server.tool(structured_output=False)
     async def echo(message: str) -> str:
         """Says the message again."""
         return f"echo: {message}"
 
-    @server.tool()
+    @server.tool(structured_output=False)
     async def wait(seconds: float) -> str:
         """Waits, then says so."""
         await anyio.sleep(seconds)
         return "waited"
 
-    @server.tool()
+    @server.tool(structured_output=False)
     async def fail(why: str) -> str:
         """Fails with the reason given."""
         raise ValueError(why)
 
-    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    @server.tool(structured_output=False, annotations=ToolAnnotations(read_only_hint=True))
     async def note_of_the_day() -> str:
         """Reads the note of the day."""
         return "buy bread"
