@@ -142,14 +142,15 @@ class Completion:
             return ident
         return f"call_{uuid.uuid4().hex}"
 
-    def finish(self, *, complete: bool) -> None:
-        """The stream is over. `complete`: it said so itself (`[DONE]`). Raises BadAnswer."""
-        if self._finish_reason is None and not complete:
+    def finish(self, *, announced: bool) -> None:
+        """The answer is over. `announced`: it said so itself (`[DONE]`). Raises BadAnswer."""
+        if self._finish_reason is None and not announced:
             raise BadAnswer("the stream ended before the answer was complete")
         if self._finish_reason is None and not (self._text or self._thoughts or self._calls):
             raise BadAnswer("the answer holds neither text nor tool calls nor a finish reason")
         if self._finish_reason == "error":
             raise BadAnswer('the provider ended the answer with finish_reason "error"')
+        self.complete = True
 
     def message(self, *, with_calls: bool) -> dict[str, Any]:
         """The assistant message for the history. Thoughts go back only beside tool calls, where

@@ -137,7 +137,7 @@ async def _read(response: "httpx2.Response", completion: Completion, show: Show)
         chunk = codec.decode_as(await response.aread(), Chunk)
         for part, text in completion.add(chunk):
             await show(part, text)
-        completion.finish(complete=True)
+        completion.finish(announced=True)
         return
     parser = sse.Parser()
     with anyio.CancelScope() as scope:
@@ -145,7 +145,7 @@ async def _read(response: "httpx2.Response", completion: Completion, show: Show)
             events = [] if completion.complete else parser.feed(data)
             for event in events:
                 if event.data.strip() == b"[DONE]":
-                    completion.finish(complete=True)
+                    completion.finish(announced=True)
                     # Read to the end, so that the connection can serve the next request.
                     scope.deadline = anyio.current_time() + _LINGER
                     break
@@ -154,7 +154,7 @@ async def _read(response: "httpx2.Response", completion: Completion, show: Show)
                 for part, text in completion.add(codec.decode_as(event.data, Chunk)):
                     await show(part, text)
     if not completion.complete:
-        completion.finish(complete=False)
+        completion.finish(announced=False)
 
 
 async def _start_of(response: "httpx2.Response") -> bytes:
