@@ -22,6 +22,7 @@ from bridge.io.guardian import Guardian
 from bridge.io.pipes import FdReader, FdWriter
 from bridge.session.daemon import Daemon
 from bridge.session.operations import Operations
+from bridge.session.proxies import Policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ async def _stream(
             family=guardian.family if guardian else None,
             environment=os.environ,
             write_stderr=stderr.write,
+            policy=policy(settings),
             **observers(recorder),
         )
         await group.start(watch_signals, ending, daemon)
@@ -109,6 +111,15 @@ async def _stream(
 def observers(recorder: "Recorder | None") -> dict[str, Any]:
     """The arguments by which a daemon is recorded."""
     return {} if recorder is None else {"taps": recorder.taps, "note": recorder.record}
+
+
+def policy(settings: Settings) -> Policy:
+    """What the settings say of the proxies."""
+    return Policy(
+        mcp=settings.mcp_proxy == "auto",
+        model=settings.model_proxy == "auto",
+        intercept=settings.intercept,
+    )
 
 
 async def _serve(

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from bridge import log
-from bridge.app import Ending, drain, observers, recording, watch_signals
+from bridge.app import Ending, drain, observers, policy, recording, watch_signals
 from bridge.config import Settings, backend
 from bridge.errors import BridgeError, UsageError
 from bridge.host import responses
@@ -80,6 +80,7 @@ async def _once(
             family=guardian.family if guardian else None,
             environment=os.environ,
             write_stderr=stderr.write,
+            policy=policy(settings),
             **observers(recorder),
         )
         await group.start(watch_signals, ending, daemon)
@@ -110,9 +111,7 @@ async def _prompt(session: Session, config: Config) -> responses.Response:
     try:
         if path is not None and path.exists():
             known = path.read_text().strip()
-            await session.queue.call(
-                lambda: described(session.restore(None, known, config))
-            )()
+            await session.queue.call(lambda: described(session.restore(None, known, config)))()
         result = await _turn(session, config)
         response = responses.turn(request, result, allow_empty=config.allow_empty_tool_reply)
         if response["ok"] and path is not None and not path.exists():

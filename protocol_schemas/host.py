@@ -42,7 +42,9 @@ class Config(msgspec.Struct):
     agent: str | None = None
     permission: Literal["allow", "deny", "ask"] | None = None
     model: dict[str, Any] | None = None
-    mcp: dict[str, Any] | None = None
+    mcp: dict[str, dict[str, Any]] | None = None
+    mcp_proxy: Literal["auto", "off"] | None = None
+    model_proxy: Literal["auto", "off"] | None = None
     start_timeout: Seconds | None = None
     turn_timeout: Seconds | None = None
     idle_timeout: Seconds | None = None

@@ -10,17 +10,16 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-import anyio
 import msgspec
 
 from bridge.agent import updates
 from bridge.agent.updates import Incoming
 from bridge.errors import RequestFailed
 from bridge.log import log
-from bridge.rpc.connection import Connection, ConnectionEnded
+from bridge.rpc.connection import Connection
 from bridge.rpc.inbound import CANCEL, Inbound
 from bridge.wire import codec, jsonrpc
-from bridge.wire.jsonrpc import Malformed, Notification, Request, Response
+from bridge.wire.jsonrpc import Malformed, Notification, Request
 from protocol_schemas.acp import AgentCapabilities, InitializeResult
 
 EARLY_MESSAGES = 10_000
@@ -46,6 +45,8 @@ SERVED = frozenset(
 
 class Sink(Protocol):
     """A session, as its agent's messages see it. Called by the reader; none of these may raise."""
+
+    name: str
 
     def update(self, incoming: Incoming) -> None: ...
 
@@ -98,17 +99,17 @@ class AgentClient:
 
     async def create(self, method: str, params: dict[str, Any], sink: Sink) -> dict[str, Any]:
         """`session/new` or `session/fork`: the result, whose `sessionId` is bound to `sink`."""
-        self._opening += 1
 
-        def bind(result: dict[str, Any]) -> None:
-            session_id = result.get("sessionId")
+        def bind(result: Any) -> None:
+            session_id = (codec.mapping(result) or {}).get("sessionId")
             if not isinstance(session_id, str):
                 raise RequestFailed(None, f"{method} was answered without a sessionId")
             self._sinks[session_id] = sink
             self._deliver_early(session_id, sink)
 
+        self._opening += 1
         try:
-            return await self._ordered(method, params, bind)
+            return await self.connection.start(method, params, bind).result()
         finally:
             self._opening -= 1
             if not self._opening:
@@ -123,32 +124,11 @@ class AgentClient:
         session_id = params["sessionId"]
         self._sinks[session_id] = sink
         try:
-            return await self._ordered(method, params, lambda _: done())
+            pending = self.connection.start(method, params, lambda _: done())
+            return codec.mapping(await pending.result()) or {}
         except BaseException:
             self._sinks.pop(session_id, None)
             raise
-
-    async def _ordered(
-        self, method: str, params: Any, act: Callable[[dict[str, Any]], None]
-    ) -> dict[str, Any]:
-        """A request whose result is acted on by the reader, before anything that follows it."""
-        answered = anyio.Event()
-        outcome: list[dict[str, Any] | Exception] = []
-
-        def settle(response: Response) -> None:
-            try:
-                result = codec.mapping(self.connection.result_of(response)) or {}
-                act(result)
-                outcome.append(result)
-            except (RequestFailed, ConnectionEnded, codec.JSONError) as error:
-                outcome.append(error)
-            answered.set()
-
-        self.connection.call(method, params, settle)
-        await answered.wait()
-        if isinstance(outcome[0], Exception):
-            raise outcome[0]
-        return outcome[0]
 
     def forget(self, session_id: str) -> None:
         """Messages for the session are dropped from now on."""

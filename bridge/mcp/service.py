@@ -193,6 +193,10 @@ class McpProxy:
             "env": [{"name": shim.PLACE, "value": place}],
         }
 
+    def mounted(self, session: str) -> bool:
+        """Whether a session's servers are behind the proxy."""
+        return session in self._mounted
+
     def forget(self, session: str) -> None:
         """Ends a session's mount, if there is one: its calls are cancelled."""
         mounted = self._mounted.pop(session, None)

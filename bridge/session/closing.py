@@ -28,9 +28,11 @@ class Graces(msgspec.Struct, frozen=True):
 
     @classmethod
     def within(cls, close_grace: float) -> "Graces":
-        """For an orderly close: 6.5 s in all with the default close_grace of 5 s. claude needs
-        0.2 s after session/close, codex 2 s after the end of its stdin (measured)."""
-        return cls(*(close_grace * share for share in (0.3, 0.3, 0.5, 0.2)))
+        """For an orderly close: 6.5 s in all with the default close_grace of 5 s, never more than
+        1.5 s over it. claude needs 0.2 s after session/close, codex 2 s after the end of its stdin
+        (measured)."""
+        whole = min(1.3 * close_grace, close_grace + 1.5)
+        return cls(*(whole / 13 * share for share in (3, 3, 5, 2)))
 
 
 HURRIED = Graces(cancel=0.4, close=0.6, eof=0.7, term=0.5)

@@ -4,6 +4,7 @@ Rule: what the agent did not advertise is refused by name before anything is sen
 to the host as they are. Called by `bridge.session.operations`.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from bridge.agent.supervisor import Agent
@@ -19,8 +20,11 @@ from protocol_schemas import host as shapes
 NO_TURN = {"outcome": "promptRequired", "reason": "noRunningTurn"}
 _STEERING = "_session/steering"
 
+Waits = Callable[[], Awaitable[Any]]
+"""What was sent to the agent; await it for the answer."""
 
-async def steer(session: Session, blocks: list[Block], message_id: str | None) -> dict[str, Any]:
+
+def steer(session: Session, blocks: list[Block], message_id: str | None) -> dict[str, Any] | Waits:
     """Brings a message into the running turn; the agent's receipt. Before there is a session the
     receipt is NO_TURN; an idle session's steer goes to the agent, which says the same."""
     if session.state in ("new", "opening"):
@@ -38,10 +42,10 @@ async def steer(session: Session, blocks: list[Block], message_id: str | None) -
     }
     if message_id is not None:
         params["messageId"] = message_id
-    return codec.mapping(await _request(agent, _STEERING, params)) or {}
+    return _request(agent, _STEERING, params, lambda result: codec.mapping(result) or {})
 
 
-async def send(session: Session, fields: shapes.Send) -> dict[str, Any]:
+def send(session: Session, fields: shapes.Send) -> dict[str, Any] | Waits:
     """Accepts a message for the running turn (steer) or for one of its own (queue)."""
     agent = session.living()
     blocks = translate.message_blocks(fields.message)
@@ -53,28 +57,43 @@ async def send(session: Session, fields: shapes.Send) -> dict[str, Any]:
     if fields.mode == "queue":
         session.post(ident, blocks)
         return receipt
+    return _send_now(session, blocks, receipt)
+
+
+def _send_now(session: Session, blocks: list[Block], receipt: dict[str, Any]) -> Waits:
+    """A message into the running turn; where there is none, it was not accepted."""
+    ident = receipt["message_id"]
     try:
-        answer = await steer(session, blocks, ident)
+        steered = steer(session, blocks, ident)
     except BaseException:
         session.mailbox.retract(ident)
         raise
-    if answer.get("outcome") == "promptRequired":
-        session.mailbox.retract(ident)
-        return {**answer, "message_id": ident}
-    return receipt
+
+    async def accepted() -> dict[str, Any]:
+        try:
+            answer = await steered() if callable(steered) else steered
+        except BaseException:
+            session.mailbox.retract(ident)
+            raise
+        if answer.get("outcome") == "promptRequired":
+            session.mailbox.retract(ident)
+            return {**answer, "message_id": ident}
+        return receipt
+
+    return accepted
 
 
-async def _set_mode(session: Session, request: dict[str, Any]) -> Any:
+def _set_mode(session: Session, request: dict[str, Any]) -> Waits:
     fields = fields_of(request, shapes.SetMode)
-    await _request(
+    return _request(
         session.living(),
         "session/set_mode",
         {"sessionId": session.session_id, "modeId": fields.mode_id},
+        lambda _: {},
     )
-    return {}
 
 
-async def _set_config_option(session: Session, request: dict[str, Any]) -> Any:
+def _set_config_option(session: Session, request: dict[str, Any]) -> Waits:
     fields = fields_of(request, shapes.SetConfigOption)
     params: dict[str, Any] = {
         "sessionId": session.session_id,
@@ -83,26 +102,23 @@ async def _set_config_option(session: Session, request: dict[str, Any]) -> Any:
     }
     if isinstance(fields.value, bool):
         params["type"] = "boolean"
-    result = await _request(session.living(), "session/set_config_option", params)
-    return {"config_options": (codec.mapping(result) or {}).get("configOptions")}
+    return _request(session.living(), "session/set_config_option", params)
 
 
-async def _list_sessions(session: Session, request: dict[str, Any]) -> Any:
+def _list_sessions(session: Session, request: dict[str, Any]) -> Waits:
     fields = fields_of(request, shapes.ListSessions)
     agent = _able(session, "list")
     given = {"cwd": fields.cwd, "cursor": fields.cursor}
     params = {key: value for key, value in given.items() if value is not None}
-    return await _request(agent, "session/list", params)
+    return _request(agent, "session/list", params)
 
 
-async def _delete_session(session: Session, request: dict[str, Any]) -> Any:
+def _delete_session(session: Session, request: dict[str, Any]) -> Waits:
     fields = fields_of(request, shapes.DeleteSession)
-    return await _request(
-        _able(session, "delete"), "session/delete", {"sessionId": fields.session_id}
-    )
+    return _request(_able(session, "delete"), "session/delete", {"sessionId": fields.session_id})
 
 
-async def _authenticate(session: Session, request: dict[str, Any]) -> Any:
+def _authenticate(session: Session, request: dict[str, Any]) -> Waits:
     fields = fields_of(request, shapes.Authenticate)
     agent = session.agent
     if agent is None or agent.death is not None:
@@ -113,8 +129,7 @@ async def _authenticate(session: Session, request: dict[str, Any]) -> Any:
         raise invalid_request(
             f"auth method {fields.method_id!r} is not offered; these are: {known}"
         )
-    await _request(agent, "authenticate", {"methodId": fields.method_id})
-    return {}
+    return _request(agent, "authenticate", {"methodId": fields.method_id}, lambda _: {})
 
 
 _TABLE = {
@@ -127,9 +142,9 @@ _TABLE = {
 NAMES = tuple(_TABLE)
 
 
-async def ask(session: Session, operation: str, request: dict[str, Any]) -> Any:
+def ask(session: Session, operation: str, request: dict[str, Any]) -> Waits:
     """Carries out one of NAMES; the agent's answer, where it has one of its own."""
-    return await _TABLE[operation](session, request)
+    return _TABLE[operation](session, request)
 
 
 def _able(session: Session, capability: str) -> Agent:
@@ -139,6 +154,15 @@ def _able(session: Session, capability: str) -> Agent:
     return agent
 
 
-async def _request(agent: Agent, method: str, params: dict[str, Any]) -> Any:
-    with failures(agent, method):
-        return await agent.client.connection.request(method, params)
+def _request(
+    agent: Agent, method: str, params: dict[str, Any], shape: Callable[[Any], Any] | None = None
+) -> Waits:
+    """Sends a request at once; `shape` makes the operation's result of the agent's."""
+    pending = agent.client.connection.start(method, params)
+
+    async def answered() -> Any:
+        with failures(agent, method):
+            result = await pending.result()
+        return result if shape is None else shape(result)
+
+    return answered

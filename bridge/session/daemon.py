@@ -5,6 +5,7 @@ open request is answered and each agent is gone before `shutdown` returns.
 Made by `bridge.app`; `bridge.session.operations` works on it.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -21,6 +22,7 @@ from bridge.session import closing
 from bridge.session.attendance import grace_of
 from bridge.session.closing import HURRIED, Graces
 from bridge.session.launcher import Launcher, Note, unnoted
+from bridge.session.proxies import DIRECT, Policy, Proxies
 from bridge.session.session import Session
 
 
@@ -35,6 +37,7 @@ class Daemon:
         family: Family | None,
         environment: Mapping[str, str],
         write_stderr: Callable[[bytes], None],
+        policy: Policy = DIRECT,
         taps: Taps | None = None,
         note: Note = unnoted,
     ) -> None:
@@ -48,10 +51,20 @@ class Daemon:
         self._group = group
         self._write_stderr = write_stderr
         self._note = note
+        family = family or Family()
+        self.proxies = Proxies(
+            group,
+            family=family,
+            environment=environment,
+            told=self._on_proxied,
+            alive=self._on_life,
+            policy=policy,
+        )
         self._launcher = Launcher(
             group,
-            family=family or Family(),
+            family=family,
             environment=environment,
+            proxies=self.proxies,
             on_stderr=self._on_stderr,
             on_exit=self._on_exit,
             room=host.room,
@@ -76,26 +89,31 @@ class Daemon:
             raise invalid_request(f"there is no session {name!r}: open it first")
         return session
 
-    async def close(self, name: str, graces: Graces | None = None) -> dict[str, Any]:
-        """Closes a session; its name is free again."""
-        session = self.known(name)
+    async def close(self, session: Session, graces: Graces | None = None) -> dict[str, Any]:
+        """Closes a session; its name is free again. May be called again meanwhile."""
         grace = grace_of(session.config, session.config)
         metadata = await closing.close(session, graces or Graces.within(grace))
-        if self.sessions.get(name) is session:
-            del self.sessions[name]
+        if self.sessions.get(session.name) is session:
+            del self.sessions[session.name]
+            self.proxies.forget(session.name)
         return metadata
 
-    async def shutdown(self, graces: Graces | None = None) -> dict[str, Any]:
-        """Closes all sessions side by side; gives the close metadata of the default one."""
+    async def shutdown(
+        self, graces: Graces | None = None, *, longest: float = math.inf
+    ) -> dict[str, Any]:
+        """Closes all sessions side by side; gives the close metadata of the default one.
+
+        `longest`: seconds of close_grace that are granted at most."""
         self.ending = True
         found: dict[str, dict[str, Any]] = {}
 
-        async def one(name: str) -> None:
-            found[name] = await self.close(name, graces)
+        async def one(session: Session) -> None:
+            grace = min(grace_of(session.config, session.config), longest)
+            found[session.name] = await self.close(session, graces or Graces.within(grace))
 
         async with anyio.create_task_group() as tasks:
-            for name in list(self.sessions):
-                tasks.start_soon(one, name)
+            for session in self.sessions.values():
+                tasks.start_soon(one, session)
         return found.get("", {})
 
     async def hurry(self, *, eof: float, term: float) -> None:
@@ -108,6 +126,18 @@ class Daemon:
     async def end(self, *, hurried: bool) -> None:
         """`shutdown` without a host that waits for it; hurried after a signal."""
         await self.shutdown(HURRIED if hurried else None)
+        self.proxies.end()
+
+    def _on_proxied(self, kind: str, name: str, fields: dict[str, Any]) -> None:
+        self._note(kind, "attempt" if kind == "mcp" else "exchange", fields, session=name)
+        session = self.sessions.get(name)
+        turn = None if session is None or session.turn is None else session.turn.number
+        self.host.event(kind, name, turn, fields)
+
+    def _on_life(self, name: str) -> None:
+        session = self.sessions.get(name)
+        if session is not None and session.turn is not None:
+            session.turn.stirred = True
 
     def _on_stderr(self, name: str, data: bytes) -> None:
         self._write_stderr(data)

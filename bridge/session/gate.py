@@ -4,7 +4,7 @@ Rule: whatever goes wrong on the way denies; the words go to the log, the secret
 Made by `bridge.session.session`, asked by `bridge.session.permissions`.
 """
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import anyio
@@ -13,6 +13,9 @@ from bridge.errors import invalid_request
 from bridge.log import log
 from bridge.wire import codec
 from protocol_schemas.host import ToolInterception
+
+if TYPE_CHECKING:
+    from bridge.io.httppool import Pool
 
 TIMEOUT = 120.0
 """Seconds for one verdict."""
@@ -35,7 +38,7 @@ class Gate:
             ) from None
         self._scheme, self._host = url.scheme, url.hostname or ""
         self._target = (url.path or "/") + (f"?{url.query}" if url.query else "")
-        self._pool: Any = None
+        self._pool: Pool | None = None
 
     async def verdict(self, tool_call_id: str, arguments: Any) -> Verdict:
         """What the gate says of a tool call; never raises but for cancellation."""
@@ -59,25 +62,25 @@ class Gate:
 
     async def _post(self, body: bytes) -> tuple[int, bytes]:
         # Only sessions with a gate pay for the HTTP client.
-        from bridge.io.httpclient import Origin, Pool
+        from bridge.io.httpclient import Call
+        from bridge.io.httppool import Origin, Pool
 
         if self._pool is None:
             self._pool = Pool(Origin(self._scheme, self._host, self._port))
-        pool: Pool = self._pool
         headers = [
-            (b"Host", pool.origin.authority.encode()),
+            (b"Host", self._pool.origin.authority.encode()),
             (b"Authorization", f"Bearer {self.interception.secret}".encode()),
             (b"Content-Type", b"application/json"),
             (b"Content-Length", b"%d" % len(body)),
         ]
-        async with pool.call("POST", self._target.encode(), headers, [body]) as call:
-            head = await call.head()
-            parts: list[bytes] = []
+        status, answer = 0, bytearray()
+        async with Call(self._pool, "POST", self._target.encode(), headers, [body]) as call:
+            status = (await call.head()).status
             while (piece := await call.receive()) is not None:
-                parts.append(piece)
-                if sum(map(len, parts)) > _CEILING:
+                answer += piece.data
+                if len(answer) > _CEILING:
                     raise ValueError("its answer is over 1 MiB")
-            return head.status, b"".join(parts)
+        return status, bytes(answer)
 
     def close(self) -> None:
         """Closes the connections that are kept."""

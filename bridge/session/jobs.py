@@ -39,9 +39,13 @@ class PromptJob(Job):
         blocks: Callable[[AgentCapabilities, bool], list[Block]],
         respond: Callable[[TurnResult], None],
         message_ids: list[str] | None = None,
+        *,
+        opening: Config | None = None,
     ) -> None:
         super().__init__()
         self.config = config
+        self.opening = opening
+        """What a session is opened with for this prompt, where it differs from `config`."""
         self.blocks = blocks
         """Takes the agent's capabilities and whether this is the first turn; raises BridgeError."""
         self.message_ids = message_ids
@@ -104,13 +108,20 @@ class Queue:
         self._prompt = prompt
         self._after = after
         self._jobs: deque[Job] = deque()
+        self._current: Job | None = None
         self._work = anyio.Event()
         self._scope = anyio.CancelScope()
         self._closed = False
 
     def prompts(self) -> Iterator[PromptJob]:
-        """The turns that run or wait, in order."""
-        return (job for job in self._jobs if isinstance(job, PromptJob))
+        """The turns that run or wait, in order, without those that have been answered."""
+        jobs = self._jobs if self._current is None else (self._current, *self._jobs)
+        return (job for job in jobs if isinstance(job, PromptJob) and not job.finished)
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to do."""
+        return self._current is None and not self._jobs
 
     def put(self, job: Job) -> None:
         """Puts a job behind those that wait."""
@@ -121,12 +132,14 @@ class Queue:
         self._work.set()
 
     def put_next(self, job: Job) -> None:
-        """Puts a job before those that wait. Only between jobs, or with none running."""
+        """Puts a job before those that wait."""
         self._jobs.appendleft(job)
         self._work.set()
 
-    async def call(self, act: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
-        """Does something in its turn and gives what came of it; raises BridgeError."""
+    def call(
+        self, act: Callable[[], Awaitable[dict[str, Any]]]
+    ) -> Callable[[], Awaitable[dict[str, Any]]]:
+        """Has something done in its turn; await the result to get what came of it."""
         done = anyio.Event()
         outcome: list[dict[str, Any] | BridgeError] = []
 
@@ -134,11 +147,14 @@ class Queue:
             outcome.append(result)
             done.set()
 
+        async def answered() -> dict[str, Any]:
+            await done.wait()
+            if isinstance(outcome[0], BridgeError):
+                raise outcome[0]
+            return outcome[0]
+
         self.put(Call(act, respond))
-        await done.wait()
-        if isinstance(outcome[0], BridgeError):
-            raise outcome[0]
-        return outcome[0]
+        return answered
 
     async def run(self) -> None:
         """Does the jobs in order, until the queue is closed."""
@@ -147,10 +163,10 @@ class Queue:
                 self._work = anyio.Event()
                 await self._work.wait()
                 continue
-            job = self._jobs[0]
+            job = self._current = self._jobs.popleft()
             with anyio.CancelScope() as self._scope:
                 await self._perform(job)
-            self._jobs.popleft()
+            self._current = None
             self._after()
 
     async def _perform(self, job: Job) -> None:
@@ -169,13 +185,14 @@ class Queue:
         """Takes no more jobs. Those that have not reached the agent are over; `running`, which
         has, goes on to its end."""
         self._closed = True
-        for job in self._jobs:
-            if job is running:
+        for job in (self._current, *self._jobs):
+            if job is None or job is running:
                 continue
             if isinstance(job, PromptJob):
                 job.cancel()
             else:
                 job.abort(BridgeError(f"session {self._name!r} is being closed", code="cancelled"))
+        self._jobs.clear()
         if running is None:
             self._scope.cancel()
         self._work.set()

@@ -18,11 +18,12 @@ from bridge import __version__
 from bridge.agent.client import Sink
 from bridge.agent.environment import agent_environment
 from bridge.agent.supervisor import Agent
-from bridge.errors import BridgeError, unsupported
+from bridge.errors import BridgeError, invalid_request, unsupported
 from bridge.io.process import Family
 from bridge.rpc.connection import Taps
 from bridge.session import translate
 from bridge.session.faults import failures
+from bridge.session.proxies import Proxies
 from bridge.wire import codec
 from protocol_schemas.host import Config
 
@@ -83,9 +84,11 @@ class Launcher:
         on_stderr: Callable[[str, bytes], None],
         on_exit: Callable[[Agent], None],
         room: Callable[[], Awaitable[None]],
+        proxies: Proxies,
         taps: Taps | None = None,
         note: Note = unnoted,
     ) -> None:
+        self._proxies = proxies
         self._group = group
         self._family = family
         self._environment = environment
@@ -106,9 +109,11 @@ class Launcher:
         on_stderr = partial(self._on_stderr, name)
         if self._taps is not None:
             on_stderr = _both(partial(self._taps("stderr", name), "in"), on_stderr)
+        env = agent_environment(self._environment, config.env)
+        argv, env = await self._proxies.launch(name, config, (argv, env))
         agent = Agent(
             argv,
-            env=agent_environment(self._environment, config.env),
+            env=env,
             cwd=config.cwd or os.getcwd(),
             name=name,
             family=self._family,
@@ -139,7 +144,8 @@ class Launcher:
     async def new(self, agent: Agent, config: Config, sink: Sink) -> Opened:
         """`session/new`."""
         with failures(agent, "session/new"):
-            result = await agent.client.create("session/new", self._params(agent, config), sink)
+            params = await self._params(agent, config, sink.name)
+            result = await agent.client.create("session/new", params, sink)
         return Opened(agent, result["sessionId"], result)
 
     async def restore(
@@ -162,7 +168,7 @@ class Launcher:
             raise unsupported("the agent can neither resume nor load sessions: not advertised")
         if not able[method]:
             raise unsupported(f"the agent does not support {method}: it did not advertise it")
-        params = {"sessionId": session_id, **self._params(agent, config)}
+        params = {"sessionId": session_id, **await self._params(agent, config, sink.name)}
         try:
             with failures(agent, method):
                 result = await agent.client.restore(method, params, sink, done)
@@ -177,15 +183,19 @@ class Launcher:
         """`session/fork` of a session of the same agent."""
         if not agent.client.capabilities.session("fork"):
             raise unsupported("the agent does not support fork: it did not advertise session/fork")
-        params = {"sessionId": session_id, **self._params(agent, config)}
+        params = {"sessionId": session_id, **await self._params(agent, config, sink.name)}
         with failures(agent, "session/fork"):
             result = await agent.client.create("session/fork", params, sink)
         return Opened(agent, result["sessionId"], result)
 
-    def _params(self, agent: Agent, config: Config) -> dict[str, Any]:
+    async def _params(self, agent: Agent, config: Config, name: str) -> dict[str, Any]:
+        can = agent.client.capabilities.mcp_capabilities
+        servers = await self._proxies.servers(
+            name, config, translate.mcp_servers(config), http=can is not None and can.http
+        )
         params: dict[str, Any] = {
-            "cwd": os.path.abspath(config.cwd or os.getcwd()),
-            "mcpServers": translate.mcp_servers(config),
+            "cwd": _absolute(config.cwd),
+            "mcpServers": servers,
         }
         if config.additional_directories:
             if not agent.client.capabilities.session("additionalDirectories"):
@@ -194,6 +204,10 @@ class Launcher:
         if config.session_meta:
             params["_meta"] = config.session_meta
         return params
+
+
+def _absolute(cwd: str | None) -> str:
+    return os.path.abspath(cwd or os.getcwd())
 
 
 def _described(agent: Agent) -> dict[str, Any]:
@@ -230,3 +244,23 @@ def capabilities(config: Config, *, native: bool) -> dict[str, Any]:
     if "elicitation" in config.client_services:
         given["elicitation"] = {"form": {}, "url": {}}
     return given
+
+
+def check_unchanged(given: Config, held: Config) -> None:
+    """Raises BridgeError(invalid_request) for a prompt that names another agent than the one the
+    session runs with. Generation A names all of the session's settings in each prompt; B and C may
+    leave them out."""
+    legacy = given.messages is not None
+    pairs: list[tuple[str, Any, Any]] = [("command", given.command, held.command)]
+    if legacy:
+        pairs += [
+            ("mcp_urls", given.mcp_urls or {}, held.mcp_urls or {}),
+            ("system_prompt", given.system_prompt or "", held.system_prompt or ""),
+            ("session_meta", given.session_meta or {}, held.session_meta or {}),
+        ]
+    for name, new, old in pairs:
+        if new != old and (new or legacy):
+            raise invalid_request(
+                f"config.{name} differs from what the session was started with; "
+                "start another daemon or session for it"
+            )

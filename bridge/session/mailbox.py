@@ -29,7 +29,8 @@ class Mailbox:
     def accept(self, blocks: list[Block], message_id: str | None, mode: str) -> tuple[str, bool]:
         """Notes a message: its id, and whether it is new. Raises invalid_request for another
         content under a known id."""
-        if message_id is None:
+        made = message_id is None
+        while message_id is None or (made and message_id in self._accepted):
             self._count += 1
             message_id = f"message-{self._count}"
         content = mode.encode() + codec.encode(blocks)

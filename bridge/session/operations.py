@@ -1,7 +1,8 @@
 """Every operation of the host protocol: a request in, its one response out.
 
-Owns: the table from operation to what it does. Rules: prompts go into their session's queue at
-once, in the order they came; everything else runs in a task of its own and so overtakes them.
+Owns: the table from operation to what it does. Rules: an operation acts at once, in the order the
+requests came, and gives its result, or what is to be awaited for it in a task of its own; so none
+overtakes another by chance, and none holds up the next. Only jobs wait for the jobs before them.
 A new operation: its fields in `protocol_schemas.host`, its line and its method here.
 """
 
@@ -18,17 +19,20 @@ from bridge.host.requests import fields_of
 from bridge.log import debugging, log
 from bridge.rpc.connection import LINE_CEILING
 from bridge.session import controls, translate
+from bridge.session.attendance import CLOSE_GRACE
 from bridge.session.daemon import Daemon
-from bridge.session.jobs import PromptJob
+from bridge.session.jobs import Block, PromptJob
 from bridge.session.launcher import described
 from bridge.session.session import Session
 from bridge.session.turn import TurnResult
 from bridge.wire import codec, packets
 from protocol_schemas import host as shapes
+from protocol_schemas.acp import AgentCapabilities
 
 PROTOCOL = 1
 _Result = dict[str, Any]
-_Operation = Callable[[dict[str, Any], str], Awaitable[Any]]
+_Waits = Callable[[], Awaitable[Any]]
+_Operation = Callable[[dict[str, Any], str], dict[str, Any] | _Waits | None]
 
 
 class Operations:
@@ -54,6 +58,8 @@ class Operations:
             "fork": self._fork,
             "permission": self._permission,
             "elicitation": self._elicitation,
+            "call_tool": self._call_tool,
+            "list_tools": self._list_tools,
             "status": self._status,
             "close": self._close,
             "shutdown": self._shutdown,
@@ -61,42 +67,44 @@ class Operations:
         }
 
     def take(self, request: dict[str, Any]) -> None:
-        """Starts what a request asks for; its response is sent whatever happens."""
-        name = request["operation"]
-        session = request.get("session", "")
+        """Does what a request asks for; its response is sent whatever happens."""
         try:
-            if not isinstance(session, str):
-                raise invalid_request('"session" is not a string')
-            if self._daemon.ending:
-                raise BridgeError("the daemon is shutting down", code="cancelled")
-            if self._defaults and (given := codec.mapping(request.get("config"))) is not None:
-                request["config"] = self._defaults | given
-            if name == "prompt":
-                self._prompt(request, session)
-                return
-            operation = self._table.get(name)
-            if operation is None:
-                raise invalid_request(
-                    f"unknown operation {name!r}; known: {', '.join(self.names())}"
-                )
-        except BridgeError as error:
+            outcome = self._begin(request)
+        except Exception as error:  # noqa: BLE001 - every request gets an answer
             self._fail(request, error)
             return
-        self._running += 1
-        self._group.start_soon(self._run, operation, request, session, name=name)
+        if callable(outcome):
+            self._running += 1
+            self._group.start_soon(self._finish, request, outcome, name=request["operation"])
+        elif outcome is not None:
+            self._host.send(responses.success(request, outcome))
 
     def names(self) -> list[str]:
         """All operations there are."""
         return ["prompt", *self._table]
 
-    async def _run(self, operation: _Operation, request: dict[str, Any], session: str) -> None:
+    def _begin(self, request: dict[str, Any]) -> dict[str, Any] | _Waits | None:
+        """The result, or what gives it; None for a prompt, which is answered by its job."""
+        name = request["operation"]
+        session = request.get("session", "")
+        if not isinstance(session, str):
+            raise invalid_request('"session" is not a string')
+        if self._daemon.ending:
+            raise BridgeError("the daemon is shutting down", code="cancelled")
+        if name == "prompt":
+            return self._prompt(request, session)
+        if self._defaults and (given := codec.mapping(request.get("config"))) is not None:
+            request["config"] = self._defaults | given
+        operation = self._table.get(name)
+        if operation is None:
+            raise invalid_request(f"unknown operation {name!r}; known: {', '.join(self.names())}")
+        return operation(request, session)
+
+    async def _finish(self, request: dict[str, Any], outcome: _Waits) -> None:
         try:
-            result = await operation(request, session)
-        except BridgeError as error:
-            self._fail(request, error)
+            result = await outcome()
         except Exception as error:  # noqa: BLE001 - every request gets an answer
-            log.error("%s: %s", request["operation"], error, exc_info=debugging())
-            self._fail(request, BridgeError(f"{type(error).__name__}: {error}"))
+            self._fail(request, error)
         else:
             self._host.send(responses.success(request, result))
         self._running -= 1
@@ -110,14 +118,26 @@ class Operations:
             self._settled = anyio.Event()
             await self._settled.wait()
 
-    def _fail(self, request: dict[str, Any], error: BridgeError) -> None:
+    def _fail(self, request: dict[str, Any], failure: Exception) -> None:
+        if isinstance(failure, BridgeError):
+            error = failure
+        elif isinstance(failure, codec.JSONError):
+            error = invalid_request(f"{request['operation']}: {failure}")
+        else:
+            log.error(
+                "%s: %s", request["operation"], failure, exc_info=failure if debugging() else None
+            )
+            error = BridgeError(f"{type(failure).__name__}: {failure}")
         if request["operation"] == "prompt":
             self._host.send(responses.turn(request, TurnResult(error=error), allow_empty=False))
         else:
             self._host.send(responses.failure(request, error))
 
     def _prompt(self, request: dict[str, Any], name: str) -> None:
-        config = fields_of(request, shapes.Prompt).config
+        given = fields_of(request, shapes.Prompt).config
+        opening = self._with_defaults(request, given)
+        # Generation A names all settings in each prompt; a later one of the others, what differs.
+        config = opening if opening.messages is not None else given
         session = self._daemon.session(name)
 
         def respond(result: TurnResult) -> None:
@@ -125,15 +145,18 @@ class Operations:
             allow = config.allow_empty_tool_reply
             self._host.send(responses.turn(request, result, allow_empty=allow))
 
-        session.queue.put(
-            PromptJob(
-                config,
-                lambda can, first: translate.prompt_blocks(config, can, first=first),
-                respond,
-            )
-        )
+        def blocks(can: AgentCapabilities, first: bool) -> list[Block]:
+            return translate.prompt_blocks(config, can, first=first)
 
-    async def _hello(self, request: dict[str, Any], name: str) -> _Result:
+        session.queue.put(PromptJob(config, blocks, respond, opening=opening))
+
+    def _with_defaults(self, request: dict[str, Any], given: shapes.Config) -> shapes.Config:
+        if not self._defaults:
+            return given
+        config = codec.mapping(request.get("config")) or {}
+        return fields_of(request | {"config": self._defaults | config}, shapes.Prompt).config
+
+    def _hello(self, request: dict[str, Any], name: str) -> _Result:
         hello = fields_of(request, shapes.Hello)
         if hello.protocol != PROTOCOL:
             raise BridgeError(
@@ -150,81 +173,122 @@ class Operations:
             "limits": {"packet_bytes": packets.CEILING, "agent_line_bytes": LINE_CEILING},
         }
 
-    async def _open(self, request: dict[str, Any], name: str) -> _Result:
+    def _open(self, request: dict[str, Any], name: str) -> _Waits:
         config = fields_of(request, shapes.Open).config
         session = self._daemon.session(name)
-        return await session.queue.call(lambda: described(session.open(config)))
+        return session.queue.call(lambda: described(session.open(config)))
 
-    async def _restore(self, method: str, request: dict[str, Any], name: str) -> _Result:
+    def _restore(self, method: str, request: dict[str, Any], name: str) -> _Waits:
         fields = fields_of(request, shapes.Restore)
         session = self._daemon.session(name)
-        return await session.queue.call(
+        return session.queue.call(
             lambda: described(session.restore(method, fields.session_id, fields.config))
         )
 
-    async def _resume(self, request: dict[str, Any], name: str) -> _Result:
-        return await self._restore("session/resume", request, name)
+    def _resume(self, request: dict[str, Any], name: str) -> _Waits:
+        return self._restore("session/resume", request, name)
 
-    async def _load(self, request: dict[str, Any], name: str) -> _Result:
-        return await self._restore("session/load", request, name)
+    def _load(self, request: dict[str, Any], name: str) -> _Waits:
+        return self._restore("session/load", request, name)
 
-    async def _fork(self, request: dict[str, Any], name: str) -> _Result:
+    def _fork(self, request: dict[str, Any], name: str) -> _Waits:
         fields = fields_of(request, shapes.Fork)
         source = self._daemon.known(name)
         source.living()
         if fields.new_session in self._daemon.sessions:
             raise invalid_request(f"there is a session {fields.new_session!r} already")
         branch = self._daemon.session(fields.new_session)
-        try:
-            return await branch.queue.call(lambda: described(branch.fork(source, fields.cwd)))
-        except BridgeError:
-            await self._daemon.close(fields.new_session)
-            raise
+        forked = branch.queue.call(lambda: described(branch.fork(source, fields.cwd)))
 
-    async def _steer(self, request: dict[str, Any], name: str) -> _Result:
+        async def finish() -> _Result:
+            try:
+                return await forked()
+            except BridgeError:
+                await self._daemon.close(branch)
+                raise
+
+        return finish
+
+    def _steer(self, request: dict[str, Any], name: str) -> _Result | _Waits:
         fields = fields_of(request, shapes.Steer)
         blocks = translate.message_blocks(fields.message)
         session = self._daemon.sessions.get(name)
         if session is None:
             return dict(controls.NO_TURN)
-        return await controls.steer(session, blocks, fields.message_id)
+        return controls.steer(session, blocks, fields.message_id)
 
-    async def _send(self, request: dict[str, Any], name: str) -> _Result:
-        return await controls.send(self._daemon.known(name), fields_of(request, shapes.Send))
+    def _send(self, request: dict[str, Any], name: str) -> _Result | _Waits:
+        return controls.send(self._daemon.known(name), fields_of(request, shapes.Send))
 
-    async def _cancel(self, request: dict[str, Any], name: str) -> _Result:
+    def _cancel(self, request: dict[str, Any], name: str) -> _Result | _Waits:
         session = self._daemon.sessions.get(name)
-        if session is not None:
-            await session.cancel()
-        return {}
+        turn = None if session is None else session.cancel()
+        if session is None or turn is None:
+            return {}
 
-    async def _permission(self, request: dict[str, Any], name: str) -> _Result:
+        async def ended() -> _Result:
+            await session.until(lambda: session.turn is not turn)
+            return {}
+
+        return ended
+
+    def _permission(self, request: dict[str, Any], name: str) -> _Result:
         fields = fields_of(request, shapes.PermissionAnswer)
         self._daemon.known(name).permissions.answer(fields.request_id, fields.outcome)
         return {}
 
-    async def _elicitation(self, request: dict[str, Any], name: str) -> _Result:
+    def _elicitation(self, request: dict[str, Any], name: str) -> _Result:
         fields = fields_of(request, shapes.ElicitationAnswer)
         self._daemon.known(name).services.answer_elicitation(
             fields.request_id, fields.action, fields.content
         )
         return {}
 
-    async def _control(self, request: dict[str, Any], name: str) -> Any:
-        return await controls.ask(self._daemon.known(name), request["operation"], request)
+    def _control(self, request: dict[str, Any], name: str) -> _Waits:
+        return controls.ask(self._daemon.known(name), request["operation"], request)
 
-    async def _status(self, request: dict[str, Any], name: str) -> _Result:
+    def _call_tool(self, request: dict[str, Any], name: str) -> _Waits:
+        fields = fields_of(request, shapes.CallTool)
+        config = self._tool_config(fields.config, name)
+        given = translate.mcp_servers(config)
+        return lambda: self._daemon.proxies.call_tool(
+            name, config, given, fields.name, fields.arguments
+        )
+
+    def _list_tools(self, request: dict[str, Any], name: str) -> _Waits:
+        config = self._tool_config(fields_of(request, shapes.ListTools).config, name)
+        given = translate.mcp_servers(config)
+        return lambda: self._daemon.proxies.list_tools(name, config, given)
+
+    def _tool_config(self, given: shapes.Config, name: str) -> shapes.Config:
+        """Where the servers are named: in the request, else in the session's own config."""
+        session = self._daemon.sessions.get(name)
+        named = given.mcp_urls or given.mcp_servers
+        return given if named or session is None else session.config
+
+    def _status(self, request: dict[str, Any], name: str) -> _Result:
         return {
             "uptime": anyio.current_time() - self._daemon.started,
             "counters": dict(self._daemon.counters),
             "sessions": {key: _state(item) for key, item in self._daemon.sessions.items()},
         }
 
-    async def _close(self, request: dict[str, Any], name: str) -> _Result:
-        return {"response_metadata": await self._daemon.close(name)}
+    def _close(self, request: dict[str, Any], name: str) -> _Waits:
+        session = self._daemon.known(name)
+        session.begin_close()
 
-    async def _shutdown(self, request: dict[str, Any], name: str) -> _Result:
-        return {"response_metadata": await self._daemon.shutdown()}
+        async def closed() -> _Result:
+            return {"response_metadata": await self._daemon.close(session)}
+
+        return closed
+
+    def _shutdown(self, request: dict[str, Any], name: str) -> _Waits:
+        self._daemon.ending = True
+
+        async def done() -> _Result:
+            return {"response_metadata": await self._daemon.shutdown(longest=CLOSE_GRACE)}
+
+        return done
 
 
 def _state(session: Session) -> _Result:

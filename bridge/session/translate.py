@@ -19,19 +19,23 @@ _NEEDS = {"image": "image", "audio": "audio", "resource": "embeddedContext"}
 
 
 def prompt_blocks(config: Config, capabilities: AgentCapabilities, *, first: bool) -> list[Block]:
-    """The prompt of a turn. `first`: no turn has run in this session, and it was not restored.
+    """The prompt of a turn, of `user_contents` without the system prompt. `first`: no turn has run
+    in this session, and it was not restored.
 
     Raises BridgeError: invalid_request for content that is not understood or empty, unsupported
     for content the agent cannot take.
     """
-    if config.messages is not None:
-        blocks = _transcript(config, first=first)
-    else:
-        blocks = _contents(config, first=first)
+    legacy = config.messages is not None
+    blocks = _transcript(config, first=first) if legacy else _contents(config)
     if not blocks:
         raise invalid_request("the prompt has no content: config.user_contents is empty")
     _check(blocks, capabilities.prompt_capabilities or PromptCapabilities())
     return blocks
+
+
+def system_blocks(system_prompt: str | None) -> list[Block]:
+    """What stands before a session's first prompt, except a transcript (which has its own)."""
+    return [_text(f"(system)\n{system_prompt}\n\n[user]\n")] if system_prompt else []
 
 
 def message_blocks(message: str | list[dict[str, Any]]) -> list[Block]:
@@ -51,10 +55,8 @@ def _text(text: str) -> Block:
     return {"type": "text", "text": text}
 
 
-def _contents(config: Config, *, first: bool) -> list[Block]:
+def _contents(config: Config) -> list[Block]:
     blocks: list[Block] = []
-    if first and config.system_prompt:
-        blocks.append(_text(f"(system)\n{config.system_prompt}\n\n[user]\n"))
     for index, content in enumerate(config.user_contents or []):
         if index:
             blocks.append(_text("\n\n"))

@@ -1,0 +1,161 @@
+"""The two proxies as sessions use them: made when one is needed, ended with the daemon.
+
+Owns: their life (a task of the daemon's group each, so that they are left where they were
+entered), and what is put behind them for each session. Rule: a session that needs neither pays for
+neither, not even an import. Used by `bridge.session.launcher` and `operations`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from bridge.errors import BridgeError, RequestFailed, invalid_request
+from bridge.io.process import Family
+from bridge.wire import codec
+from protocol_schemas.host import Config
+
+if TYPE_CHECKING:
+    from bridge.mcp.service import McpProxy
+    from bridge.model.service import ModelProxy
+
+Json = dict[str, Any]
+Launch = tuple[list[str], dict[str, str]]
+
+
+class Told(Protocol):
+    """Hears of an attempt (`mcp`) or an exchange (`model`) that has ended."""
+
+    def __call__(self, kind: str, session: str, fields: Json, /) -> None: ...
+
+
+class Policy(NamedTuple):
+    """What the daemon was told of the proxies (`--mcp-proxy`, `--model-proxy`, `--intercept`)."""
+
+    mcp: bool
+    model: bool
+    intercept: str | None = None
+
+
+DIRECT = Policy(mcp=False, model=False)
+
+
+class Proxies:
+    """What stands between the agents and their MCP servers and model endpoints."""
+
+    def __init__(
+        self,
+        group: TaskGroup,
+        *,
+        family: Family,
+        environment: Mapping[str, str],
+        told: Told,
+        alive: Callable[[str], None],
+        policy: Policy,
+        on_secret: Callable[[str], None] | None = None,
+    ) -> None:
+        self._group = group
+        self._family = family
+        self._environment = environment
+        self._told = told
+        self._alive = alive
+        self._policy = policy
+        self._on_secret = on_secret
+        self._lock = anyio.Lock()
+        self._ending = anyio.Event()
+        self._mcp: McpProxy | None = None
+        self._model: ModelProxy | None = None
+
+    # MCP
+
+    async def servers(
+        self, session: str, config: Config, given: list[Json], *, http: bool
+    ) -> list[Json]:
+        """The `mcpServers` that the agent shall see in place of the given ones.
+
+        `http`: whether the agent takes http servers. Raises BridgeError(invalid_request).
+        """
+        if not given or not self._policy.mcp or config.mcp_proxy == "off":
+            return given
+        proxy = await self._mcp_proxy()
+        return proxy.mount(session, given, config.mcp, http=http)
+
+    async def call_tool(
+        self, session: str, config: Config, given: list[Json], name: str, arguments: Json | None
+    ) -> Any:
+        """The MCP result of a tool under its full name, `<server>_<tool>`."""
+        proxy = await self._for_host(session, given, config)
+        return await _result(proxy.call_tool(session, name, arguments))
+
+    async def list_tools(self, session: str, config: Config, given: list[Json]) -> Any:
+        """The MCP result of tools/list over all servers of the session."""
+        proxy = await self._for_host(session, given, config)
+        return await _result(proxy.list_tools(session))
+
+    async def _for_host(self, session: str, given: list[Json], config: Config) -> "McpProxy":
+        proxy = await self._mcp_proxy()
+        if not proxy.mounted(session):
+            if not given:
+                raise invalid_request(
+                    f"session {session!r} has no MCP servers: give them in config.mcp_urls"
+                )
+            proxy.mount(session, given, config.mcp)
+        return proxy
+
+    async def _mcp_proxy(self) -> "McpProxy":
+        async with self._lock:
+            proxy = self._mcp
+            if proxy is None:
+                proxy = self._mcp = await self._group.start(self._run_mcp)
+            return proxy
+
+    async def _run_mcp(self, *, task_status: TaskStatus["McpProxy"]) -> None:
+        from bridge.mcp.service import McpProxy
+
+        async with McpProxy(
+            self._mcp_event, family=self._family, tap=None, environment=self._environment
+        ) as proxy:
+            task_status.started(proxy)
+            await self._ending.wait()
+
+    def _mcp_event(self, fields: Json) -> None:
+        session = fields.pop("session")
+        self._alive(session)
+        self._told("mcp", session, fields)
+
+    # model
+
+    async def launch(self, session: str, config: Config, launch: Launch) -> Launch:
+        """The agent's command line and environment, its model endpoints replaced by ours."""
+        return launch
+
+    def stopped_by(self, session: str) -> str | None:
+        """The limit that ended the session's model calls, by its name in `config.model.limits`."""
+        return None if self._model is None else self._model.stopped_by(session)
+
+    # both
+
+    def forget(self, session: str) -> None:
+        """Ends what stands for a session; its name may be used again."""
+        if self._mcp is not None:
+            self._mcp.forget(session)
+        if self._model is not None:
+            self._model.forget(session)
+
+    def end(self) -> None:
+        """Ends both proxies; the daemon's group waits for them."""
+        self._ending.set()
+
+
+async def _result(answer: Any) -> Any:
+    try:
+        return codec.decode(await answer)
+    except RequestFailed as error:
+        raise BridgeError(
+            error.message,
+            code="mcp_failed",
+            origin="mcp",
+            data=error.data,
+            extra={"agent_code": error.code},
+        ) from None
