@@ -29,6 +29,7 @@ check: setup ## style, types, layers, exported schemas, the house's rules
 	$(BIN)/ruff format --check .
 	$(PYRIGHT)
 	$(BIN)/lint-imports
+	$(BIN)/python -m protocol_schemas.export --check
 	$(PYTEST) tests/test_house.py
 
 format: setup ## formats and mends what ruff can
