@@ -9,7 +9,7 @@ Called by `bridge.session.session`.
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from anyio.abc import TaskGroup
@@ -26,6 +26,9 @@ from bridge.session.faults import failures
 from bridge.session.proxies import Proxies
 from bridge.wire import codec
 from protocol_schemas.host import Config
+
+if TYPE_CHECKING:
+    from bridge.agent.terminals import Terminals
 
 START_TIMEOUT = 60.0
 _INFO = {"name": "acp-mcp-bridge", "title": "ACP MCP Bridge", "version": __version__}
@@ -187,6 +190,17 @@ class Launcher:
         with failures(agent, "session/fork"):
             result = await agent.client.create("session/fork", params, sink)
         return Opened(agent, result["sessionId"], result)
+
+    def terminals(self, config: Config) -> "Terminals":
+        """The terminal service for a session."""
+        from bridge.agent.terminals import Terminals  # only where an agent asks for one
+
+        return Terminals(
+            self._group,
+            family=self._family,
+            environment=agent_environment(self._environment, config.env),
+            cwd=_absolute(config.cwd),
+        )
 
     async def _params(self, agent: Agent, config: Config, name: str) -> dict[str, Any]:
         can = agent.client.capabilities.mcp_capabilities

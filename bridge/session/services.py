@@ -6,7 +6,7 @@ nobody can answer is declined. Used by `bridge.session.session`.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -15,6 +15,9 @@ from bridge.rpc.connection import Connection
 from bridge.rpc.inbound import Answer, Inbound
 from bridge.wire import jsonrpc
 from bridge.wire.jsonrpc import Request
+
+if TYPE_CHECKING:
+    from bridge.agent.terminals import Terminals
 
 _DECLINED: dict[str, Any] = {"action": "decline"}
 
@@ -28,13 +31,15 @@ class Services:
         self._wants = wants
         self._event = event
         self._enabled: frozenset[str] = frozenset()
-        self._answers: dict[str, Answer] = {}
+        self._make_terminals: Callable[[], Terminals] | None = None
+        self._terminals: Terminals | None = None
         self._elicitations: dict[str, tuple[anyio.Event, list[dict[str, Any]]]] = {}
         self._count = 0
 
-    def enable(self, names: Sequence[str]) -> None:
-        """Sets what is served: any of fs, terminal, elicitation."""
+    def enable(self, names: Sequence[str], terminals: "Callable[[], Terminals]") -> None:
+        """Sets what is served: any of fs, terminal, elicitation. `terminals` makes the service."""
         self._enabled = frozenset(names)
+        self._make_terminals = terminals
 
     def take(self, request: Request, connection: Connection, inbound: Inbound) -> None:
         """Answers a request that is not for permission."""
@@ -49,10 +54,22 @@ class Services:
             inbound.start(request, answer)
 
     def _answer_of(self, method: str) -> Answer | None:
+        """Loads a service when it is first called: most agents use their own tools."""
+        if method.startswith("fs/") and "fs" in self._enabled:
+            from bridge.agent.files import Files
+
+            return Files().answer
+        if method.startswith("terminal/") and "terminal" in self._enabled:
+            if self._terminals is None and self._make_terminals is not None:
+                self._terminals = self._make_terminals()
+            return None if self._terminals is None else self._terminals.answer
         return None
 
     async def release(self) -> None:
         """Ends the terminals that are left."""
+        terminals, self._terminals = self._terminals, None
+        if terminals is not None:
+            await terminals.release_all()
 
     async def _elicit(self, method: str, params: Any) -> dict[str, Any]:
         if "elicitation" not in self._enabled or not self._wants("elicitation"):

@@ -133,6 +133,7 @@ class Session:
         if self.state in ("idle", "running"):
             raise invalid_request(f"session {self.name!r} is open already")
         seconds = _start_timeout(config)
+        await self.services.release()
         kept = self.agent if self.agent is not None and self.agent.death is None else None
         self.agent, self.session_id = None, None
         self._opening = True
@@ -168,7 +169,7 @@ class Session:
 
     def _configure(self, config: Config) -> None:
         self._permit(config, anew=True)
-        self.services.enable(config.client_services)
+        self.services.enable(config.client_services, lambda: self.launcher.terminals(config))
 
     def _permit(self, config: Config, *, anew: bool) -> None:
         """Sets who answers permission requests; not `anew`, what is not given stays as it is."""
