@@ -1,4 +1,4 @@
-"""What the recorder tells its scribe over the pipe: frames, sans-IO.
+"""What the recorder tells its scribe: frames, sans-IO.
 
 Layout: payload length (u32), kind (u8), stream (u16), time (u64, monotonic ns), then the payload.
 Written by `bridge.trace.recorder`, parsed by `bridge.trace.ledger`.
@@ -39,7 +39,7 @@ def head(kind: Kind, stream: int, t: int, size: int) -> bytes:
 
 
 class FrameParser:
-    """Cuts the pipe's bytes into frames."""
+    """Cuts a stream of bytes into frames."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

@@ -45,6 +45,8 @@ class _Open:
 
     def __init__(self, stream: Stream, labels: bytes) -> None:
         self.ch = stream.ch
+        by_client = (stream.ch, stream.dir) in (("acp", "out"), ("client", "in"))
+        self.markers = secrets.CLIENT_MARKERS if by_client else secrets.AGENT_MARKERS
         self.framing: Framing = stream.framing
         self.labels = labels
         """The record's members from `ch` on, each with a comma before it."""
@@ -53,7 +55,7 @@ class _Open:
 
 
 class Ledger:
-    """One recording. Feed it the pipe's bytes, take the file's."""
+    """One recording. Feed it the recorder's bytes, take the file's."""
 
     def __init__(self, redactor: Redactor) -> None:
         self.complete = False
@@ -111,7 +113,7 @@ class Ledger:
         match stream.framing:
             case "lines":
                 lines = list(stream.framer.feed(data))
-                if any(map(data.__contains__, secrets.MARKERS)):
+                if any(map(data.__contains__, stream.markers)):
                     for line in lines:
                         self._learn(secrets.of_acp(line))
                 if lines and not self._together(stream, t, lines):

@@ -2,7 +2,7 @@
 
 Owns: the scribe's life and the streams. Rules: whatever is recorded, the caller is back in a
 microsecond; nothing waits for the disk; whatever goes wrong ends the recording with one line in
-the log, and nothing else. What is posted is in the pipe within some milliseconds, and from then on
+the log, and nothing else. What is posted is in the ring within some milliseconds, and from then on
 safe from any end of the bridge.
 
 Opened by a command before the loop runs (it forks); `bridge.app` hands its taps down.
@@ -10,6 +10,7 @@ Opened by a command before the loop runs (it forks); `bridge.app` hands its taps
 
 import os
 import select
+import signal
 import struct
 import sys
 import time
@@ -25,8 +26,8 @@ from bridge.log import log
 from bridge.trace import frames, scribe, secrets
 from bridge.trace.frames import Kind
 from bridge.trace.ledger import Framing, Ledger, Stream
-from bridge.trace.pipe import ScribePipe
 from bridge.trace.redact import Redactor
+from bridge.trace.ring import Ring
 from bridge.trace.target import open_target
 from bridge.wire import codec
 from protocol_schemas.trace import FORMAT, Head
@@ -42,12 +43,12 @@ Tap = Callable[[str, bytes], None]
 class Recorder:
     """One recording. `run` needs a task; everything else returns at once."""
 
-    def __init__(self, path: str, pipe: int, report: int, pid: int) -> None:
+    def __init__(self, path: str, ring: Ring, report: int, pid: int) -> None:
         self.path = path
         self.ended = False
         """Whether the recording is over, for whatever reason."""
-        self._pipe = ScribePipe(pipe, self._broken)
-        self.run = self._pipe.run
+        self._ring = ring.writer(self._broken)
+        self.run = self._ring.run
         self._report = report
         self._pid = pid
         self._streams = 0
@@ -71,17 +72,17 @@ class Recorder:
         redactor = Redactor(masking=not keep_secrets)
         for secret in secrets.of_environment(environment):
             redactor.learn(*secret)
-        theirs, pipe = os.pipe()
+        ring = Ring()
         report, their_report = os.pipe()
         first = redactor.mask(codec.encode(_head(keep_secrets=keep_secrets))) + b"\n"
         pid = os.fork()
         if pid == 0:
-            scribe.serve(theirs, their_report, file, Ledger(redactor), first)
-        for fd in (theirs, their_report, file):
-            os.close(fd)
+            scribe.serve(ring, their_report, file, Ledger(redactor), first)
+        os.close(their_report)
+        os.close(file)
         if family is not None:
             family.spare(pid)
-        recorder = cls(path, pipe, report, pid)
+        recorder = cls(path, ring, report, pid)
         try:
             yield recorder
         finally:
@@ -136,9 +137,9 @@ class Recorder:
         if self.ended:
             return
         size = sum(map(len, parts))
-        self._pipe.post(frames.head(kind, stream, time.monotonic_ns(), size), *parts)
-        if self._pipe.queued > BACKLOG:
-            self._end(f"the disk is {self._pipe.queued >> 20} MiB behind")
+        self._ring.post(frames.head(kind, stream, time.monotonic_ns(), size), *parts)
+        if self._ring.queued > BACKLOG:
+            self._end(f"the disk is {self._ring.queued >> 20} MiB behind")
 
     # the end
 
@@ -164,14 +165,16 @@ class Recorder:
     def _close(self) -> None:
         deadline = time.monotonic() + _CLOSING
         self._post(Kind.BYE, 0)
-        self._pipe.finish(0 if self.ended else _CLOSING)
-        words = "" if self.ended else self._heard(max(0.0, deadline - time.monotonic()))
+        self._ring.finish(0 if self.ended else _CLOSING)
+        words = self._heard(0.1 if self.ended else max(0.0, deadline - time.monotonic()))
+        with suppress(ProcessLookupError, ChildProcessError):
+            if words is None:
+                os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
         if words != "":
             self._end(words or f"the disk did not take the last of it within {_CLOSING:.0f} s")
         self.ended = True
         os.close(self._report)
-        with suppress(ChildProcessError):
-            os.waitpid(self._pid, 0 if words is not None else os.WNOHANG)
 
 
 def _head(*, keep_secrets: bool) -> Head:

@@ -1,46 +1,60 @@
 """The process that writes the trace file: forked by the recorder, alone with the disk.
 
-Owns: the file and the loop from pipe to file. Rules: the bridge never waits for it, so a slow disk
-slows nobody; it ends at the end of the pipe, however the bridge came to its end, with everything
-written that the bridge had posted; a failed write ends the recording, and the file with its last
+Owns: the file and the loop from ring to file. Rules: the bridge never waits for it, so a slow disk
+slows nobody; it ends after the bridge, however that came to its end, with everything written that
+the bridge had posted; a failed write ends the recording, and the file with its last
 whole line. Why a process: docs/decisions/0010-scribe.md. Called by `bridge.trace.recorder`.
 """
 
 import os
 import select
+import threading
+import time
 from typing import NoReturn
 
 from bridge.io.forked import keep_only
 from bridge.trace.ledger import Ledger
+from bridge.trace.ring import Ring
 from bridge.wire import codec
 
-_READ = 1 << 20
 _BUSY = 1 << 17
 _JOINED = 1 << 22
+_OUTLIVING = 5.0
+"""Seconds the scribe has after the bridge's end, should the disk not let it go on."""
 _NAP_MS = 10
 """Between reads while little comes: one write of what has come, and no wake-up for each of it."""
 
 
-def serve(pipe: int, report: int, file: int, ledger: Ledger, first: bytes) -> NoReturn:
+def serve(ring: Ring, report: int, file: int, ledger: Ledger, first: bytes) -> NoReturn:
     """The scribe's whole life. Writes why it failed to `report`; nothing there means all is well.
 
     `first`: the head, to begin with.
     """
     try:
-        keep_only(pipe, report, file, name=b"acp-scribe")
-        words = _write_down(pipe, file, ledger, first)
+        keep_only(ring.written_end, ring.read_end, report, file, name=b"acp-scribe")
+        threading.Thread(target=_outlive, args=(ring.written_end,), daemon=True).start()
+        words = _write_down(ring, file, ledger, first)
         if words:
             os.write(report, words.encode(errors="backslashreplace"))
     finally:
         os._exit(0)
 
 
-def _write_down(pipe: int, file: int, ledger: Ledger, first: bytes) -> str | None:
+def _outlive(fd: int) -> None:
+    """Ends the process a while after the bridge has closed its end, stuck or not."""
+    poll = select.poll()
+    poll.register(fd, 0)
+    poll.poll()
+    time.sleep(_OUTLIVING)
+    os._exit(1)
+
+
+def _write_down(ring: Ring, file: int, ledger: Ledger, first: bytes) -> str | None:
     """Why the recording ended early, None if it did not."""
     written = _Book(file)
     try:
         written.add([first])
-        _copy(pipe, written, ledger)
+        _copy(ring, written, ledger)
         ledger.end()
         reason = "closed" if ledger.complete else "the bridge ended without closing the recording"
         written.add([*ledger.take(), _end(ledger.last, reason)])
@@ -53,10 +67,11 @@ def _write_down(pipe: int, file: int, ledger: Ledger, first: bytes) -> str | Non
     return None
 
 
-def _copy(pipe: int, written: "_Book", ledger: Ledger) -> None:
+def _copy(ring: Ring, written: "_Book", ledger: Ledger) -> None:
+    reader = ring.reader()
     poll = select.poll()
-    poll.register(pipe, 0)
-    while data := os.read(pipe, _READ):
+    poll.register(ring.written_end, 0)
+    while data := reader.receive():
         ledger.feed(data)
         written.add(ledger.take())
         if len(data) < _BUSY:

@@ -19,8 +19,10 @@ Secret = tuple[str, str]
 
 DECLARED = "BRIDGE_SECRETS"
 """Environment variable: the names, separated by commas, of others whose values are secret."""
-MARKERS = (b'"mcpServers"', b'"headers"', b'"env"')
-"""One of these stands in every ACP message that `of_acp` finds something in."""
+CLIENT_MARKERS = (b'"mcpServers"', b'"headers"')
+AGENT_MARKERS = (b'"terminal/create"',)
+"""One of these stands in every message of a client, or of an agent, that `of_acp` finds
+something in."""
 
 _SECRET_NAME = re.compile(
     r"(^|[_-])(API_?KEYS?|(ACCESS|PRIVATE|SECRET|SIGNING|ENCRYPTION|LICENSE)[_-]?KEY|KEY"
@@ -28,7 +30,7 @@ _SECRET_NAME = re.compile(
     r"|PAT|DSN)$|PASSWORD$|APIKEY$|TOKEN$|SECRET$",
     re.IGNORECASE,
 )
-_NOT_SECRET = frozenset({"PWD", "OLDPWD"})
+_NOT_SECRET = frozenset({"PWD", "OLDPWD", DECLARED, "BRIDGE_RECORD_SECRETS"})
 _NEGOTIATING = frozenset({
     "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control",
     "connection", "content-length", "content-type", "date", "expect", "host", "keep-alive",

@@ -13,7 +13,8 @@ from pathlib import Path
 from bridge.errors import UsageError
 
 SUFFIX = ".trace.ndjson"
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+# Not blocking: opening a named pipe that nobody reads would wait for ever.
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 def open_target(path: str) -> tuple[str, int]:
@@ -29,6 +30,7 @@ def open_target(path: str) -> tuple[str, int]:
             _locked(fd)
     except OSError as error:
         raise UsageError(f"--record {path}: {error.strerror}; {_advice(path)}") from None
+    os.set_blocking(fd, True)
     return path, fd
 
 

@@ -1,0 +1,189 @@
+"""Trace files read back: one event a line, whatever state the file is in.
+
+Owns: the way from a line to an `Event`. Rules: a file that is still being written, or whose writer
+was killed, is read up to its last whole line; a line that cannot be read is reported and skipped.
+Also reads bare transcripts, lines of {"t": seconds, "dir": "c2a" or "a2c", "msg": ...}.
+Called by every command that looks at traces.
+"""
+
+import base64
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bridge.errors import UsageError
+from bridge.wire import codec
+from protocol_schemas.trace import Direction, Head, Record
+
+_POLL = 0.1
+_CHUNK = 1 << 20
+_NS = 1e-9
+
+
+class Event(msgspec.Struct):
+    """A record as the tools see it. `t`: seconds since the recording began; `line`: from 1."""
+
+    line: int
+    t: float
+    ch: str
+    dir: Direction | None = None
+    session: str | None = None
+    n: int | None = None
+    kind: str | None = None
+    data: dict[str, Any] = {}
+    content: bytes | None = None
+    """The recorded bytes, without the line's end."""
+    is_json: bool = False
+    """Whether `content` is a JSON text."""
+    end: str = "\n"
+    """How the line ended; empty if it did not."""
+
+
+class Damage(msgspec.Struct):
+    """A line that is no record. `torn`: the last one, cut off in the middle."""
+
+    line: int
+    reason: str
+    torn: bool = False
+
+
+Item = Event | Head | Damage
+
+
+class Parser:
+    """Lines in, items out; keeps the clock of the recording they belong to."""
+
+    def __init__(self) -> None:
+        self._line = 0
+        self._start: int | None = None
+
+    def parse(self, line: bytes) -> Item | None:
+        """What a line says; None for a blank one."""
+        self._line += 1
+        if not line.strip():
+            return None
+        try:
+            record = _decode_record(line)
+        except msgspec.DecodeError:
+            return self._otherwise(line)
+        if self._start is None:
+            self._start = record.t
+        return self._event(record)
+
+    def _event(self, record: Record) -> Event:
+        assert self._start is not None
+        content, is_json = _content(record)
+        return Event(
+            self._line,
+            (record.t - self._start) * _NS,
+            record.ch,
+            record.dir,
+            record.session,
+            record.n,
+            record.kind,
+            record.data,
+            content,
+            is_json,
+            "\n" if record.end is None else record.end,
+        )
+
+    def _otherwise(self, line: bytes) -> Item:
+        try:
+            value = codec.decode(line)
+        except codec.JSONError as error:
+            return Damage(self._line, f"not JSON: {error}")
+        fields = codec.mapping(value) or {}
+        try:
+            if "trace" in fields:
+                return self._head(codec.convert(fields, Head))
+            if fields.get("dir") in ("c2a", "a2c"):
+                return self._foreign(line, fields)
+            # Lone surrogates, which the typed decoder refuses.
+            raw = fields.pop("msg", None)
+            record = codec.convert(fields, Record)
+            if raw is not None:
+                record.msg = codec.Raw(codec.encode(raw))
+        except codec.JSONError as error:
+            return Damage(self._line, f"not a record: {error}")
+        self._start = record.t if self._start is None else self._start
+        return self._event(record)
+
+    def _head(self, head: Head) -> Head:
+        # A later recording in the same file; another boot has another clock.
+        self._start = head.t
+        return head
+
+    def _foreign(self, line: bytes, fields: dict[str, Any]) -> Event:
+        t = fields.get("t")
+        direction: Direction = "out" if fields["dir"] == "c2a" else "in"
+        content = bytes(_decode_foreign(line).msg)
+        seconds = float(t) if isinstance(t, int | float) else 0.0
+        return Event(self._line, seconds, "acp", direction, content=content, is_json=True)
+
+
+class _Foreign(msgspec.Struct):
+    msg: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_decode_record = msgspec.json.Decoder(Record).decode
+_decode_foreign = msgspec.json.Decoder(_Foreign).decode
+
+
+def _content(record: Record) -> tuple[bytes | None, bool]:
+    if record.msg is not msgspec.UNSET:
+        return bytes(record.msg), True
+    if record.text is not None:
+        return record.text.encode(errors="surrogatepass"), False
+    if record.b64 is not None:
+        return base64.b64decode(record.b64), False
+    return None, False
+
+
+def read(path: str, *, follow: bool = False) -> Iterator[Item]:
+    """The items of a file; `-` is stdin. With `follow` it goes on as the file grows, until the
+    recording ends. Raises UsageError if the file cannot be opened."""
+    parser = Parser()
+    rest: list[bytes] = []
+    for chunk in _chunks(path, follow=follow):
+        *lines, last = chunk.split(b"\n")
+        if lines and rest:
+            lines[0] = b"".join([*rest, lines[0]])
+            rest = []
+        if last:
+            rest.append(last)
+        for line in lines:
+            if (item := parser.parse(line)) is not None:
+                yield item
+                if follow and _is_last(item):
+                    return
+    if rest:
+        yield _torn(parser.parse(b"".join(rest)))
+
+
+def _torn(item: Item | None) -> Item:
+    if isinstance(item, Damage):
+        return Damage(item.line, "cut off in the middle: the writer was stopped", torn=True)
+    assert item is not None
+    return item
+
+
+def _is_last(item: Item) -> bool:
+    return isinstance(item, Event) and (item.ch, item.kind) == ("trace", "end")
+
+
+def _chunks(path: str, *, follow: bool) -> Iterator[bytes]:
+    try:
+        # Unbuffered: a growing file is read as far as it goes, again and again.
+        with Path("/dev/stdin" if path == "-" else path).open("rb", buffering=0) as file:
+            while True:
+                if chunk := file.read(_CHUNK):
+                    yield chunk
+                elif follow:
+                    time.sleep(_POLL)
+                else:
+                    return
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None

@@ -1,0 +1,98 @@
+"""The ring: what is posted arrives, in order and whole, and a peer that is gone stops nothing."""
+
+import os
+import threading
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from bridge.trace.ring import Ring, RingReader
+
+pytestmark = pytest.mark.anyio
+
+
+class Reading:
+    """A reader in a thread, in place of the scribe's process."""
+
+    def __init__(self, ring: Ring) -> None:
+        # The writer's side closes these; a fork would have given the reader its own.
+        ring.written_end, mine = os.dup(ring.written_end), ring.written_end
+        ring.read_end, read = os.dup(ring.read_end), ring.read_end
+        self._fds = mine, read
+        self._reader = RingReader(ring._memory, mine, read)
+        self.data = bytearray()
+        self.may_read = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        self.may_read.wait()
+        while data := self._reader.receive():
+            self.data += data
+
+    def join(self) -> bytes:
+        self.may_read.set()
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        for fd in self._fds:
+            os.close(fd)
+        return bytes(self.data)
+
+
+def broken() -> None:
+    raise AssertionError("the reader is there")
+
+
+async def drained(queued: Callable[[], int]) -> None:
+    with anyio.fail_after(30):
+        while queued():  # noqa: ASYNC110 - another thread's progress
+            await anyio.sleep(0.002)
+
+
+async def test_much_more_than_the_ring_holds_arrives_whole() -> None:
+    ring = Ring()
+    reading = Reading(ring)
+    writer = ring.writer(broken)
+    parts = [bytes([index % 251]) * (index * 37 % 9000) for index in range(4000)]
+    parts.append(os.urandom(20 << 20))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(writer.run)
+        for part in parts:
+            writer.post(part[:3], part[3:])
+        reading.may_read.set()
+        await drained(lambda: writer.queued)
+        tasks.cancel_scope.cancel()
+    writer.finish(5)
+    assert reading.join() == b"".join(parts)
+
+
+async def test_a_reader_that_does_not_read_holds_up_nobody() -> None:
+    ring = Ring()
+    reading = Reading(ring)
+    writer = ring.writer(broken)
+    for _ in range(100):
+        writer.post(b"x" * (1 << 20))
+    assert writer.queued > 90 << 20
+    writer.finish(0)
+    assert len(reading.join()) == (100 << 20) - writer.queued
+
+
+async def test_what_was_posted_before_the_loop_and_never_flushed_is_written_at_the_end() -> None:
+    ring = Ring()
+    reading = Reading(ring)
+    writer = ring.writer(broken)
+    writer.post(b"a", b"b")
+    writer.finish(5)
+    assert reading.join() == b"ab"
+
+
+async def test_a_reader_that_is_gone_is_reported_once() -> None:
+    ring = Ring()
+    told: list[int] = []
+    writer = ring.writer(lambda: told.append(1))
+    for _ in range(3):
+        writer.post(b"x" * (1 << 17))
+    writer.finish(0)
+    assert told == [1]
+    assert writer.queued == 0

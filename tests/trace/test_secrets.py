@@ -1,0 +1,116 @@
+"""Where secrets come from: names that are secret, and the places in messages where they stand."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from bridge.trace import secrets
+
+
+def values(found: Any) -> set[str]:
+    return {value for _, value in found}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["OPENAI_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "x-api-key", "apikey",
+     "Authorization", "GITHUB_PAT", "DB_PASSWD", "MYSQL_PWD", "client_secret", "SSH_PRIVATE_KEY"],
+)  # fmt: skip
+def test_names_of_secrets(name: str) -> None:
+    assert secrets.is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["PATH", "PWD", "OLDPWD", "HOME", "SSH_AUTH_SOCK", "MAX_TOKENS", "KEYBOARD", "MONKEY",
+     "TOKENIZERS_PARALLELISM", "GIT_AUTHOR_NAME", "Content-Type"],
+)  # fmt: skip
+def test_names_of_what_is_none(name: str) -> None:
+    assert not secrets.is_secret_name(name)
+
+
+def test_the_environment_gives_what_is_secret_by_name_declared_or_a_password_in_a_url() -> None:
+    environment = {
+        "OPENAI_API_KEY": "sk-1",
+        "HOME": "/root",
+        "DEPLOYMENT": "hidden-1",
+        "BRIDGE_SECRETS": "DEPLOYMENT, OTHER",
+        "HTTPS_PROXY": "http://user:pa%20ss@proxy:1",
+        "USE_TOKEN": "false",
+    }
+    assert values(secrets.of_environment(environment)) == {
+        "sk-1", "hidden-1", "pa ss", "pa%20ss", "user:pa ss",
+    }  # fmt: skip
+
+
+def test_a_bearer_is_secret_with_and_without_its_scheme() -> None:
+    assert values(secrets.of_value("Authorization", "Bearer abc")) == {"Bearer abc", "abc"}
+
+
+def test_basic_credentials_are_secret_encoded_and_decoded() -> None:
+    encoded = base64.b64encode(b"user:hunter2").decode()
+    assert values(secrets.of_value("Authorization", f"Basic {encoded}")) >= {
+        encoded, "user:hunter2", "hunter2",
+    }  # fmt: skip
+
+
+def test_every_header_of_a_server_is_secret_save_those_that_negotiate() -> None:
+    headers = [("X-Tok", "abc"), ("Accept", "application/json"), ("Cookie", "a=1234567; b=7654321")]
+    found = values(secrets.of_headers(headers))
+    assert {"abc", "1234567", "7654321"} <= found
+    assert "application/json" not in found
+
+
+def test_a_host_s_request_gives_headers_secrets_environment_and_urls() -> None:
+    config = {
+        "mcp_headers": {"tools": {"X-Tok": "c-1"}},
+        "mcp_urls": {"tools": "http://u:c-2@h/mcp?api_key=c-3&page=2"},
+        "tool_interception": {"url": "http://h/", "secret": "c-4"},
+        "mcp_servers": [{"name": "s", "headers": [{"name": "A", "value": "c-5"}]}],
+        "env": {"MY_TOKEN": "c-6", "PLAIN": "open", "DECLARED": "c-7"},
+        "secrets": ["DECLARED"],
+        "model": {"upstream": "http://u:c-8@h/v1"},
+    }
+    body = json.dumps({"id": 1, "operation": "prompt", "config": config}).encode()
+    found = values(secrets.of_host(body))
+    assert {f"c-{number}" for number in range(1, 9)} <= found
+    assert "open" not in found
+    assert "2" not in found
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"[]", b"{}", b'{"config":7}', b"\xff"),
+        b'{"config":{"env":[1,[2],{"name":3}],"mcp_headers":{"x":5}}}',
+    ],
+)
+def test_a_request_of_any_shape_is_survived(body: bytes) -> None:
+    assert list(secrets.of_host(body)) == []
+
+
+def test_a_client_s_message_gives_servers_and_provider_headers() -> None:
+    servers = [
+        {"name": "a", "command": "x", "env": [{"name": "A_TOKEN", "value": "c-1"}]},
+        {"name": "b", "type": "http", "url": "u", "headers": [{"name": "H", "value": "c-2"}]},
+    ]
+    new = {"method": "session/new", "params": {"cwd": "/", "mcpServers": servers}}
+    assert values(secrets.of_acp(json.dumps(new).encode())) == {"c-1", "c-2"}
+    provider = {"method": "providers/set", "params": {"headers": {"X-A": "c-3"}}}
+    assert values(secrets.of_acp(json.dumps(provider).encode())) == {"c-3"}
+
+
+def test_what_a_tool_says_is_no_source_of_secrets() -> None:
+    update = {
+        "method": "session/update",
+        "params": {"headers": {"X": "the"}, "env": {"A_KEY": "b"}},
+    }
+    assert list(secrets.of_acp(json.dumps(update).encode())) == []
+
+
+def test_credentials_among_an_event_s_headers_are_known_by_name() -> None:
+    headers = [["x-api-key", "c-1"], ["user-agent", "agent/1"], ["x-stainless-os", "Linux"]]
+    fields = json.dumps({"ch": "model", "data": {"headers": headers}}).encode()
+    assert values(secrets.of_event(fields)) == {"c-1"}
