@@ -58,7 +58,7 @@ class Exchange:
     def __init__(self, channel: Channel, request: http_head.Request) -> None:
         self._channel = channel
         self.method, self.target, self.version = request.method, request.target, request.version
-        self.headers = request.headers
+        self.headers, self.fields = request.headers, request.fields
         self.length = request.length if request.framing == "length" else None
         """The body's length if the client announced it."""
         self.framing = request.framing
@@ -79,8 +79,8 @@ class Exchange:
         return self.target.partition(b"?")[0].decode("latin-1")
 
     def header(self, name: bytes) -> bytes | None:
-        """The first value of a request header; `name` in lower case."""
-        return http_head.find(self.headers, name)
+        """A request header's value, of repeated ones joined by `,`; `name` in lower case."""
+        return self.fields.get(name)
 
     @property
     def cut(self) -> bool:
@@ -122,7 +122,9 @@ class Exchange:
         """Tells a client that waits for it to send the body."""
         if not self._asked:
             self._asked = True
-            expected = self.version and b"100-continue" in http_head.tokens(self.headers, b"expect")
+            expected = self.version and b"100-continue" in http_head.members(
+                self.fields.get(b"expect")
+            )
             if expected and self.status is None:
                 await self._channel.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
@@ -224,7 +226,9 @@ class Exchange:
         """Whether the rest of the request's body, being short, has been read and dropped."""
         if self._body.done:
             return True
-        waiting = not self._asked and b"100-continue" in http_head.tokens(self.headers, b"expect")
+        waiting = not self._asked and b"100-continue" in http_head.members(
+            self.fields.get(b"expect")
+        )
         if waiting:
             return False
         dropped = 0

@@ -8,11 +8,12 @@
         text = await exchange.read(1 << 20)
         await exchange.respond(200, [(b"Content-Type", b"text/plain")], text)
 
-Owns: connections, one task to read each and one to handle its requests in order. Rules: a client
-that closes, be it only its sending side, has left: its handler is cancelled, at whatever await it
-stands. A handler that raises, or leaves an answer unfinished, breaks the connection: what was not
-whole never ends cleanly. Malformed heads never reach a handler (400, connection closed).
-Nothing is added to what a handler sends but the framing of the body and `Connection: close`.
+Owns: connections, a task each, which handles its requests in order. Rules: a client that closes,
+be it only its sending side, has left: its handler is cancelled within half a second, at whatever
+await it stands (one that reads the body gets BrokenResourceError). A handler that raises, or leaves
+an answer unfinished, breaks the connection: what was not whole never ends cleanly. Malformed heads
+never reach a handler (400, connection closed). Nothing is added to what a handler sends but the
+framing of the body and `Connection: close`.
 Used by the model proxy and the MCP endpoint.
 """
 
@@ -34,9 +35,8 @@ from bridge.wire.http_head import BadHead
 Handler = Callable[[Exchange], Awaitable[None]]
 Refuse = Callable[[int, str, bytes], bytes]
 
-_HIGH, _STALLED = 1 << 20, 16 << 20
 _LINGER_SECONDS, _LINGER_BYTES = 2.0, 64 << 20
-_LOOK = 0.5
+_LOOK_SECONDS, _LOOK_BYTES = 0.2, 16 << 20
 
 
 def json_error(status: int, message: str, target: bytes = b"") -> bytes:
@@ -79,7 +79,9 @@ class Server:
         `refuse` makes the JSON body for a request that is refused without its handler, of
         (status, what is wrong, the target as far as it could be read).
         """
+        watch = _Watch()
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch.run)
             while True:
                 try:
                     accepted, _ = self._sock.accept()
@@ -91,78 +93,97 @@ class Server:
                     log.warning("accept: %s", error)
                     await anyio.sleep(0.05)
                     continue
-                connection = _Connection(Socket(accepted), handler, refuse)
+                connection = _Connection(Socket(accepted), handler, refuse, watch)
                 tasks.start_soon(connection.run)
         raise AssertionError
 
 
-class _Connection:
-    """One client: `_read` fills `_chunks`, `_serve` empties it; the socket's owner."""
+class _Watch:
+    """Looks after clients while their handlers are busy: one that reads sees its client leave, one
+    that waits for something else does not. A single task, asleep while nothing is handled.
+    """
 
-    def __init__(self, sock: Socket, handler: Handler, refuse: Refuse) -> None:
+    def __init__(self) -> None:
+        self.busy: set[_Connection] = set()
+        self._wake: anyio.Event | None = None
+
+    def begin(self, connection: "_Connection") -> None:
+        """A request is being handled."""
+        self.busy.add(connection)
+        if self._wake is not None:
+            self._wake.set()
+            self._wake = None
+
+    async def run(self) -> None:
+        while True:
+            if not self.busy:
+                self._wake = anyio.Event()
+                await self._wake.wait()
+            await anyio.sleep(_LOOK_SECONDS)
+            for connection in tuple(self.busy):
+                connection.look()
+
+
+class _Connection:
+    """One client. Owns the socket, and the bytes that were read before they were asked for."""
+
+    def __init__(self, sock: Socket, handler: Handler, refuse: Refuse, watch: _Watch) -> None:
         self._sock = sock
-        self._handler, self._refuse = handler, refuse
+        self._handler, self._refuse, self._watch = handler, refuse, watch
         self._chunks: deque[bytes] = deque()
-        self._held, self._high = 0, _HIGH
-        self._data, self._room = anyio.Event(), anyio.Event()
+        self._held = 0
+        self._reading = False
+        self._scope = anyio.CancelScope()
         self._exchange: Exchange | None = None
-        self.eof = False
+        self.left = False
         self.tunnelled = False
 
     async def run(self) -> None:
         try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._read, tasks.cancel_scope)
+            with self._scope:
                 await self._serve()
-                tasks.cancel_scope.cancel()
         finally:
+            self._watch.busy.discard(self)
             # Of a body that ends with the stream, a plain close would look like the end.
             cut = self._exchange is not None and self._exchange.cut
             self._sock.reset() if cut else self._sock.close()
 
-    async def _read(self, scope: anyio.CancelScope) -> None:
+    def look(self) -> None:
+        """Cancels the handler if its client has left.
+
+        That shows behind the bytes which the client had sent before: as many are taken in as the
+        two kernels can hold, while a handler that read would have taken them itself.
+        """
+        if self._reading or self.tunnelled:
+            return
         try:
-            while data := await self._sock.receive():
+            while self._held < _LOOK_BYTES and (data := self._sock.read()) is not None:
+                if not data:
+                    break
                 self._chunks.append(data)
                 self._held += len(data)
-                self._data.set()
-                if self._held >= self._high and not await self._has_room():
-                    break
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            else:
+                return
+        except anyio.BrokenResourceError:
             pass
-        self.eof = True
-        self._data.set()
-        if not self.tunnelled:
-            scope.cancel()
-
-    async def _has_room(self) -> bool:
-        """Waits until what is held has been taken; false when the client left meanwhile.
-
-        While nothing is read, its leaving hides behind the bytes it had still sent. So when the
-        handler stalls, as many are taken in as the two kernels can hold.
-        """
-        while self._held >= self._high:
-            self._room = anyio.Event()
-            with anyio.move_on_after(_LOOK):
-                await self._room.wait()
-                continue
-            if self._sock.left() and not self.tunnelled:
-                return False
-            self._high = _STALLED
-        return True
+        self.left = True
+        self._scope.cancel()
 
     async def take(self) -> bytes:
         """The next bytes from the client; `b""` when it has left."""
-        while not self._chunks:
-            if self.eof:
-                return b""
-            self._data = anyio.Event()
-            await self._data.wait()
-        data = self._chunks.popleft()
-        self._held -= len(data)
-        if self._held < _HIGH:
-            self._high = _HIGH
-            self._room.set()
+        if self._chunks:
+            data = self._chunks.popleft()
+            self._held -= len(data)
+            return data
+        self._reading = True
+        try:
+            data = await self._sock.receive()
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            data = b""
+        finally:
+            self._reading = False
+        if not data and not self.tunnelled:
+            self.left = True
         return data
 
     async def send(self, *parts: bytes) -> None:
@@ -170,7 +191,7 @@ class _Connection:
         try:
             await self._sock.send(*parts)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-            self.eof = True
+            self.left = True
             raise anyio.BrokenResourceError("the client left") from error
 
     def put_back(self, data: bytes) -> None:
@@ -182,7 +203,9 @@ class _Connection:
         """The connection's requests, one after the other."""
         while (request := await self._next_head()) is not None:
             exchange = self._exchange = Exchange(self, request)
+            self._watch.begin(self)
             await self._handle(exchange)
+            self._watch.busy.discard(self)
             if not exchange.whole:
                 return
             if not exchange.keep_alive or not await exchange.drain():
@@ -199,9 +222,9 @@ class _Connection:
         except BadBody as error:
             status, message = 400, str(error)
         except Exception as error:  # noqa: BLE001 - the server outlives any handler
-            if not self.eof:
+            if not self.left:
                 log.error("a handler failed: %r", error, exc_info=error)
-        if exchange.status is None:
+        if exchange.status is None and not self.left:
             exchange.keep_alive = False
             body = self._refuse(status, message, exchange.target)
             with contextlib.suppress(anyio.BrokenResourceError):

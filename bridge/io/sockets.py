@@ -24,7 +24,6 @@ CHUNK = 1 << 16
 _LARGEST = 1 << 20
 _IOV = 512
 _STAGGER = 0.25
-_CLOSE_WAIT = 8
 _RESET = struct.pack("ii", 1, 0)
 
 
@@ -60,23 +59,27 @@ class Socket:
             # Data that is always there must not keep the other tasks from running.
             await anyio.lowlevel.checkpoint()
         self._waited = False
-        while True:
+        while (data := self.read()) is None:
+            self._waited = True
             try:
-                data = self._sock.recv(self._size)
-            except BlockingIOError:
-                self._waited = True
-                try:
-                    await anyio.wait_readable(self._sock.fileno())
-                except (ValueError, OSError) as error:
-                    raise anyio.ClosedResourceError from error
-                continue
-            except OSError as error:
-                raise broken(error) from None
-            if len(data) == self._size:
-                self._size = min(self._size * 2, _LARGEST)
-            elif self._size > CHUNK:
-                self._size //= 2
-            return data
+                await anyio.wait_readable(self._sock.fileno())
+            except (ValueError, OSError) as error:
+                raise anyio.ClosedResourceError from error
+        return data
+
+    def read(self) -> bytes | None:
+        """What is there now, None if nothing is. Raises BrokenResourceError."""
+        try:
+            data = self._sock.recv(self._size)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            raise broken(error) from None
+        if len(data) == self._size:
+            self._size = min(self._size * 2, _LARGEST)
+        elif self._size > CHUNK:
+            self._size //= 2
+        return data
 
     def write(self, *parts: Part) -> int:
         """Writes what the kernel takes now; how many bytes. Raises BrokenResourceError."""
@@ -112,14 +115,6 @@ class Socket:
         except OSError:
             return False
         return False
-
-    def left(self) -> bool:
-        """Whether the peer has closed its side, known even while unread data is waiting (Linux)."""
-        try:
-            state = self._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
-        except (OSError, AttributeError):
-            return False
-        return state >= _CLOSE_WAIT or state == 7
 
     def fileno(self) -> int:
         """The descriptor, -1 once closed."""

@@ -29,7 +29,7 @@ from bridge.model.upstream import (
 from bridge.rules import limits
 from bridge.wire import http_body
 from bridge.wire.http_body import BadBody
-from bridge.wire.http_head import Headers, tokens
+from bridge.wire.http_head import Headers, members
 from protocol_schemas.model import ModelOptions
 
 _PEEK = 1 << 20
@@ -131,8 +131,10 @@ class Relay:
     async def _forward(self) -> None:
         route, exchange, kind = self._route, self._exchange, self._kind
         generates = kind.purpose == "turn"
-        upgrade = exchange.version == 1 and b"websocket" in tokens(exchange.headers, b"upgrade")
-        headers = request_headers(route.upstream, exchange.headers, upgrade=upgrade)
+        upgrade = exchange.version == 1 and b"websocket" in members(exchange.header(b"upgrade"))
+        headers = request_headers(
+            route.upstream, exchange.headers, exchange.fields, upgrade=upgrade
+        )
         cap = route.options.limits.max_turn_tokens
         if kind.dialect == "chat" or (generates and cap is not None):
             prepared = await self._read()
@@ -223,7 +225,7 @@ class Relay:
             piece = call.ready()
             await exchange.start(
                 head.status,
-                response_headers(head.headers, framed=framed),
+                response_headers(head.headers, head.fields, framed=framed),
                 reason=head.reason,
                 first=b"" if piece is None else piece.raw if framed else piece.data,
                 framed=framed,

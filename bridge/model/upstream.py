@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from bridge.errors import UsageError
 from bridge.io.httppool import Origin
-from bridge.wire.http_head import HOP_BY_HOP, Headers, tokens
+from bridge.wire.http_head import HOP_BY_HOP, Headers, members
 
 _AS_IS = "%/:=&?~+!$,;'@()*[]|"
 
@@ -69,41 +69,40 @@ def join(upstream: Upstream, rest: bytes) -> bytes:
     return path + mark + query
 
 
-def request_headers(upstream: Upstream, headers: Headers, *, upgrade: bool = False) -> Headers:
-    """The headers for the upstream, the framing as sent."""
-    dropped = _dropped(headers)
+def request_headers(
+    upstream: Upstream, headers: Headers, fields: dict[bytes, bytes], *, upgrade: bool = False
+) -> Headers:
+    """The headers for the upstream, the framing as sent. `upgrade`: those that ask for one stay."""
+    dropped = _dropped(fields) - _UPGRADE if upgrade else _dropped(fields)
     found: Headers = []
-    authorized = False
     for pair in headers:
         lower = pair[0].lower()
         if lower == b"host":
             found.append((pair[0], upstream.host))
-        elif lower not in dropped or (upgrade and lower in (b"connection", b"upgrade")):
+        elif lower not in dropped:
             found.append(pair)
-            authorized = authorized or lower == b"authorization"
-    if upstream.basic is not None and not authorized:
+    if upstream.basic is not None and b"authorization" not in fields:
         found.append((b"Authorization", upstream.basic))
-    if not any(name.lower() == b"host" for name, _ in headers):
+    if b"host" not in fields:
         found.insert(0, (b"Host", upstream.host))
     return found
 
 
-def response_headers(headers: Headers, *, framed: bool) -> Headers:
+def response_headers(headers: Headers, fields: dict[bytes, bytes], *, framed: bool) -> Headers:
     """The headers for the agent; a chunked framing stays where the body is passed on framed."""
-    dropped = _dropped(headers)
-    if not framed:
-        dropped = dropped | {b"transfer-encoding"}
+    dropped = _dropped(fields) if framed else _dropped(fields) | {b"transfer-encoding"}
     return [pair for pair in headers if pair[0].lower() not in dropped]
 
 
-def _dropped(headers: Headers) -> frozenset[bytes]:
+def _dropped(fields: dict[bytes, bytes]) -> frozenset[bytes]:
     """The hop-by-hop fields, those that Connection names included, but the body's framing."""
-    named = tokens(headers, b"connection")
-    return _HOP if not named else _HOP | (frozenset(named) - _KEPT)
+    connection = fields.get(b"connection")
+    return _HOP if connection is None else _HOP | (frozenset(members(connection)) - _KEPT)
 
 
 _HOP = HOP_BY_HOP - {b"transfer-encoding"}
 _KEPT = frozenset((b"transfer-encoding", b"content-length", b"host", b"content-encoding"))
+_UPGRADE = frozenset((b"connection", b"upgrade"))
 
 
 def reframed(headers: Headers, size: int, *, plain: bool) -> Headers:

@@ -20,12 +20,12 @@ _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _TEXT = rb"[\t\x20-\x7e\x80-\xff]"
 _REQUEST = re.compile(rb"(%b) ([\x21-\x7e\x80-\xff]+) HTTP/1\.([01])\r\n" % _TOKEN)
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: (%b*))?\r\n" % _TEXT)
-_FIELD = re.compile(rb"(%b):(%b*)\r\n" % (_TOKEN, _TEXT))
+_FIELD = re.compile(rb"(%b):[ \t]*(%b*)\r\n" % (_TOKEN, _TEXT))
+_FIELDS = re.compile(rb"(?:%b:%b*\r\n)*\r\n" % (_TOKEN, _TEXT))
 _CONTROL = re.compile(rb"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _BARE_LF = re.compile(rb"(?<!\r)\n")
 _BARE_CR = re.compile(rb"\r[^\n]")
 _FOLD = re.compile(rb"\r\n[ \t]")
-_FRAMING = frozenset((b"content-length", b"transfer-encoding", b"connection", b"host"))
 
 HOP_BY_HOP = frozenset(
     (
@@ -45,7 +45,9 @@ class BadHead(ValueError):
 
 
 class Request(NamedTuple):
-    """A request's head. `target` is as sent; `length` is that of a body framed by length."""
+    """A request's head. `target` and `headers` are as sent; `length` is that of a body framed by
+    length. `fields` has the headers by lower-case name, the values of repeated ones joined by `,`.
+    """
 
     method: str
     target: bytes
@@ -54,10 +56,13 @@ class Request(NamedTuple):
     framing: Framing
     length: int
     keep_alive: bool
+    fields: dict[bytes, bytes]
 
 
 class Response(NamedTuple):
-    """A response's head. `reason` may be empty. Framing `close`: the body ends with the stream."""
+    """A response's head; `headers` and `fields` as in a Request, `reason` may be empty. Framing
+    `close`: the body ends with the stream.
+    """
 
     status: int
     reason: bytes
@@ -66,6 +71,14 @@ class Response(NamedTuple):
     framing: Framing
     length: int
     keep_alive: bool
+    fields: dict[bytes, bytes]
+
+
+def members(value: bytes | None) -> list[bytes]:
+    """The members of a list-valued field, in lower case."""
+    if value is None:
+        return []
+    return [item.strip().lower() for item in value.split(b",") if item.strip()]
 
 
 def find(headers: Headers, name: bytes) -> bytes | None:
@@ -74,12 +87,6 @@ def find(headers: Headers, name: bytes) -> bytes | None:
         if field.lower() == name:
             return value
     return None
-
-
-def tokens(headers: Headers, name: bytes) -> list[bytes]:
-    """All members of a list-valued field, in lower case; `name` in lower case."""
-    values = [value for field, value in headers if field.lower() == name]
-    return [item.strip().lower() for value in values for item in value.split(b",") if item.strip()]
 
 
 def check_part(data: bytes) -> None:
@@ -106,16 +113,18 @@ def parse_request(head: bytes) -> Request:
     line = _REQUEST.match(head)
     if line is None:
         raise _explain(head, "request line")
-    headers = _fields(head, line.end())
+    headers, fields = _read_fields(head, line.end())
     version = int(line[3])
-    lengths, codings, options, hosts = _framing_fields(headers)
-    if len(hosts) != 1 and (version or hosts):
-        raise BadHead("no Host header" if not hosts else "more than one Host header")
-    framing, length = _framing(lengths, codings, version)
+    host = fields.get(b"host")
+    if host is None and version:
+        raise BadHead("no Host header")
+    if host is not None and b"," in host:
+        raise BadHead("more than one Host header")
+    framing, length = _framing(fields, version)
     if framing == "close":
         framing = "none"
-    keep = version == 1 and b"close" not in _members(options)
-    return Request(line[1].decode(), line[2], version, headers, framing, length, keep)
+    keep = version == 1 and b"close" not in members(fields.get(b"connection"))
+    return Request(line[1].decode(), line[2], version, headers, framing, length, keep, fields)
 
 
 def parse_response(head: bytes, method: str) -> Response:
@@ -124,26 +133,36 @@ def parse_response(head: bytes, method: str) -> Response:
     line = _STATUS.match(head)
     if line is None:
         raise _explain(head, "status line")
-    headers = _fields(head, line.end())
+    headers, fields = _read_fields(head, line.end())
     version, status = int(line[1]), int(line[2])
-    lengths, codings, options, _ = _framing_fields(headers)
-    framing, length = _framing(lengths, codings, version)
+    framing, length = _framing(fields, version)
     if method == "HEAD" or status < 200 or status in (204, 304):
         framing = "none"
-    keep = version == 1 and framing != "close" and b"close" not in _members(options)
-    return Response(status, line[3] or b"", version, headers, framing, length, keep)
+    close = version == 0 or framing == "close" or b"close" in members(fields.get(b"connection"))
+    return Response(status, line[3] or b"", version, headers, framing, length, not close, fields)
 
 
-def _fields(head: bytes, start: int) -> Headers:
-    headers: Headers = []
-    end, match = len(head) - 2, _FIELD.match
-    while start < end:
-        field = match(head, start)
-        if field is None:
-            raise _explain(head, f"header line {len(headers) + 1}")
-        headers.append((field[1], field[2].strip(b" \t")))
+def _read_fields(head: bytes, start: int) -> tuple[Headers, dict[bytes, bytes]]:
+    if _FIELDS.fullmatch(head, start) is None:
+        raise _explain(head, f"header line {_bad_line(head, start)}")
+    headers: Headers = _FIELD.findall(head, start)
+    fields: dict[bytes, bytes] = {}
+    for index, (name, value) in enumerate(headers):
+        if value[-1:] in (b" ", b"\t"):
+            value = value.rstrip(b" \t")
+            headers[index] = (name, value)
+        lower = name.lower()
+        fields[lower] = fields[lower] + b"," + value if lower in fields else value
+    return headers, fields
+
+
+def _bad_line(head: bytes, start: int) -> int:
+    """The number of the first header line that is none."""
+    number = 1
+    while (field := _FIELD.match(head, start)) is not None:
         start = field.end()
-    return headers
+        number += 1
+    return number
 
 
 def _explain(head: bytes, where: str) -> BadHead:
@@ -159,46 +178,23 @@ def _explain(head: bytes, where: str) -> BadHead:
     return BadHead(f"malformed {where}")
 
 
-def _framing_fields(headers: Headers) -> tuple[list[bytes], list[bytes], list[bytes], list[bytes]]:
-    lengths: list[bytes] = []
-    codings: list[bytes] = []
-    options: list[bytes] = []
-    hosts: list[bytes] = []
-    for name, value in headers:
-        lower = name.lower()
-        if lower not in _FRAMING:
-            continue
-        if lower == b"content-length":
-            lengths.append(value)
-        elif lower == b"connection":
-            options.append(value)
-        elif lower == b"host":
-            hosts.append(value)
-        else:
-            codings.append(value)
-    return lengths, codings, options, hosts
-
-
-def _framing(lengths: list[bytes], codings: list[bytes], version: int) -> tuple[Framing, int]:
-    if codings:
-        if lengths:
+def _framing(fields: dict[bytes, bytes], version: int) -> tuple[Framing, int]:
+    size, coding = fields.get(b"content-length"), fields.get(b"transfer-encoding")
+    if coding is not None:
+        if size is not None:
             raise BadHead("both Content-Length and Transfer-Encoding")
         if version == 0:
             raise BadHead("Transfer-Encoding in HTTP/1.0")
-        if len(codings) > 1 or codings[0].lower() != b"chunked":
+        if coding.lower() != b"chunked":
             raise BadHead("a Transfer-Encoding other than chunked", 501)
         return "chunked", 0
-    if not lengths:
+    if size is None:
         return "close", 0
-    if len(lengths) > 1:
+    if b"," in size:
         raise BadHead("more than one Content-Length")
-    if not lengths[0].isdigit() or len(lengths[0]) > 18:
+    if not size.isdigit() or len(size) > 18:
         raise BadHead("a Content-Length that is not a number")
-    return "length", int(lengths[0])
-
-
-def _members(values: list[bytes]) -> list[bytes]:
-    return [item.strip().lower() for value in values for item in value.split(b",")]
+    return "length", int(size)
 
 
 def request_bytes(method: str, target: bytes, headers: Headers) -> bytes:

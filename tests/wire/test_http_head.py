@@ -31,6 +31,7 @@ def test_a_request_is_kept_as_sent() -> None:
         "length",
         12,
         True,
+        {b"host": b"h:1", b"x-two": b"1,2", b"empty": b"", b"content-length": b"12"},
     )
     head = http_head.request_bytes(found.method, found.target, found.headers)
     assert parse_request(head) == found
@@ -53,7 +54,7 @@ def test_a_request_has_one_framing(lines: list[bytes], framing: str, length: int
 REFUSED = [
     (b"Content-Length: 3\r\nTransfer-Encoding: chunked", "both"),
     (b"Content-Length: 3\r\nContent-Length: 3", "more than one Content-Length"),
-    (b"Content-Length: 3, 3", "not a number"),
+    (b"Content-Length: 3, 3", "more than one Content-Length"),
     (b"Content-Length: +3", "not a number"),
     (b"Content-Length: -1", "not a number"),
     (b"Content-Length: 0x3", "not a number"),
@@ -116,6 +117,12 @@ def test_the_size_of_a_head_is_bounded() -> None:
     with pytest.raises(BadHead) as caught:
         request(b"Host: a", b"X: " + b"x" * http_head.HEAD_LIMIT)
     assert caught.value.status == 431
+
+
+def test_the_members_of_a_list_are_found_whatever_its_spacing() -> None:
+    assert http_head.members(b" A, b ,,C") == [b"a", b"b", b"c"]
+    assert http_head.members(None) == []
+    assert http_head.find([(b"X", b"1"), (b"x", b"2")], b"x") == b"1"
 
 
 @pytest.mark.parametrize("value", [b"close", b"Close", b"upgrade, close", b"a,close"])
