@@ -1,17 +1,20 @@
 """The process table: who runs, whose child, in which session; and signals by group.
 
 Owns: the reading of /proc (of ps, where there is none) and the sending of a signal to the group
-of a process that is certain to be the one meant. Called by `bridge.io.descendants` and the rest of
-process handling. The guardian runs this right after start-up: only os is imported at the top.
+of a process that is certain to be the one meant. Called by all that handles processes, and by the
+guardian, right after start-up: nothing but os and time is imported at the top.
 """
 
 import os
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
 PROC = "/proc"
+_PATIENCE = 40
+_LOOK_EVERY = 0.0005
 
 
 class Proc:
@@ -110,8 +113,28 @@ def _processes_of_ps() -> list[Proc]:
 
 
 def marked(pid: int, mark: bytes) -> bool:
-    """Whether the process was started with `mark` in its environment."""
-    return mark in _read(f"{PROC}/{pid}/environ")
+    """Whether the process was started with `mark` in its environment.
+
+    In the middle of exec a process shows none, for a moment that is long enough to be met: half
+    of all looks right after a Popen. So an empty one is looked at again."""
+    patience = _PATIENCE
+    while patience > 0:
+        try:
+            environ = _read(f"{PROC}/{pid}/environ", strict=True)
+        except OSError:
+            return False
+        if environ:
+            return mark in environ
+        data = _read(f"{PROC}/{pid}/stat")
+        fields = data[data.rfind(b")") + 2 :].split()
+        if len(fields) < 49 or fields[20] == b"0":
+            # Gone, or a kernel thread, without any memory.
+            return False
+        env_start, env_end = fields[47:49]
+        # Both are there and the same: as a rule it has none, and not only none yet.
+        patience -= 10 if env_start == env_end != b"0" else 1
+        time.sleep(_LOOK_EVERY)
+    return False
 
 
 def signal_groups(procs: "Iterable[Proc]", sig: int, spared: "Collection[int]" = ()) -> None:
