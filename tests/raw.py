@@ -78,7 +78,7 @@ async def serving(handler: Handler) -> AsyncGenerator[Server]:
 
 
 @asynccontextmanager
-async def upstream(script: Callable[[Peer], Awaitable[None]]) -> AsyncGenerator[int]:
+async def upstream(script: Callable[[Peer], Awaitable[None]], port: int = 0) -> AsyncGenerator[int]:
     """A raw server that runs the script for each connection and then closes it; its port."""
 
     async def run(stream: anyio.abc.SocketStream) -> None:
@@ -87,7 +87,7 @@ async def upstream(script: Callable[[Peer], Awaitable[None]]) -> AsyncGenerator[
                 await script(Peer(stream))
 
     with anyio.fail_after(PATIENCE):
-        listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
         async with listener, anyio.create_task_group() as tasks:
             tasks.start_soon(listener.serve, run)
             yield listener.extra(anyio.abc.SocketAttribute.local_port)
