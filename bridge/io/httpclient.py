@@ -51,8 +51,7 @@ class Call:
         self._pool = pool
         self._method = method
         self._head = http_head.request_bytes(method, target, headers)
-        self._parts: Parts = () if isinstance(body, AsyncIterable) else body
-        self._stream = body if isinstance(body, AsyncIterable) else None
+        self._parts, self._stream = (body, None) if isinstance(body, Sequence) else ((), body)
         self._interim = interim
         self._idle_timeout = idle_timeout
         self._wire: Wire | None = None
@@ -64,9 +63,15 @@ class Call:
         self._reuse = False
 
     async def __aenter__(self) -> "Call":
-        await self._pool.enter()
+        if not self._pool.try_enter():
+            await self._pool.enter()
         try:
-            await self._begin()
+            parts: Parts = [self._head, *self._parts]
+            self._wire, done = self._pool.reuse(parts) or await self._pool.open(parts)
+            if self._stream is None and done == sum(map(len, parts)):
+                self._sent = True
+            else:
+                await self._send_rest(self._wire, after(parts, done))
         except BaseException:
             self._pool.leave(self._wire, reuse=False)
             raise
@@ -90,27 +95,21 @@ class Call:
             raise self._failure
         return swallowed
 
-    async def _begin(self) -> None:
-        """Takes a connection and sends what goes out at once; a task sends what does not."""
-        parts: Parts = [self._head, *self._parts]
-        wire, done = await self._pool.begin(parts)
-        self._wire = wire
-        size = sum(map(len, parts))
-        if self._stream is not None or done < size > _INLINE:
-            self._tasks = await Background().__aenter__()
-            self._tasks.start(self._send, wire, parts, done)
-        elif done < size:
-            await self._send(wire, parts, done)
+    async def _send_rest(self, wire: Wire, parts: Parts) -> None:
+        """Sends what did not go out at once: in a task, if that can take long."""
+        if self._stream is None and sum(map(len, parts)) <= _INLINE:
+            await self._send(wire, parts)
         else:
-            self._sent = True
+            self._tasks = await Background().__aenter__()
+            self._tasks.start(self._send, wire, parts)
 
-    async def _send(self, wire: Wire, parts: Parts, done: int) -> None:
-        """Sends the parts but for their first bytes, and the body if it comes in a stream.
+    async def _send(self, wire: Wire, parts: Parts) -> None:
+        """Sends the parts, and the body if it comes in a stream.
 
         That the connection broke is told by who receives: there may be an answer that says why.
         """
         try:
-            await wire.send(*after(parts, done))
+            await wire.send(*parts)
             if self._stream is not None:
                 async for more in self._stream:
                     try:

@@ -91,17 +91,25 @@ class Pool:
         self.origin = origin
         self._connect_seconds, self._idle_seconds = connect_seconds, idle_seconds
         self._idle: deque[tuple[float, Wire]] = deque()
-        self._room = anyio.Semaphore(limit, fast_acquire=True)
+        self._room = anyio.Semaphore(limit)
         self._closed = False
 
+    def try_enter(self) -> bool:
+        """Whether one more connection may be used now; `leave` ends that."""
+        try:
+            self._room.acquire_nowait()
+        except anyio.WouldBlock:
+            return False
+        return True
+
     async def enter(self) -> None:
-        """Waits until one more connection may be used; `leave` ends that."""
+        """Waits until one more connection may be used."""
         await self._room.acquire()
 
-    async def begin(self, parts: Sequence[Part]) -> tuple[Wire, int]:
-        """A connection, and how many bytes of the parts it took at once. Raises UpstreamError.
+    def reuse(self, parts: Sequence[Part]) -> tuple[Wire, int] | None:
+        """An idle connection, and how many bytes of the parts it took at once; None without one.
 
-        Only a connection that broke before it took a single byte is replaced by another.
+        A connection that broke before it took a single byte is passed over.
         """
         while self._idle:
             since, wire = self._idle.pop()
@@ -111,6 +119,10 @@ class Pool:
                 except BROKEN:
                     pass
             wire.close()
+        return None
+
+    async def open(self, parts: Sequence[Part]) -> tuple[Wire, int]:
+        """A new connection, and how many bytes of the parts it took. Raises UpstreamError."""
         wire = await self._connect()
         try:
             return wire, wire.write(*parts)

@@ -51,31 +51,34 @@ class Socket:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sock = sock
         self._size = CHUNK
-        self._waited = False
+        self._more = False
 
     async def receive(self) -> bytes:
         """What is there, a megabyte at most; `b""` at the end. Raises BrokenResourceError."""
-        if not self._waited:
+        if self._more:
             # Data that is always there must not keep the other tasks from running.
             await anyio.lowlevel.checkpoint()
-        self._waited = False
-        while (data := self.read()) is None:
-            self._waited = True
+            if (data := self.read()) is not None:
+                return data
+        while True:
             try:
                 await anyio.wait_readable(self._sock.fileno())
             except (ValueError, OSError) as error:
                 raise anyio.ClosedResourceError from error
-        return data
+            if (data := self.read()) is not None:
+                return data
 
     def read(self) -> bytes | None:
         """What is there now, None if nothing is. Raises BrokenResourceError."""
         try:
             data = self._sock.recv(self._size)
         except BlockingIOError:
+            self._more = False
             return None
         except OSError as error:
             raise broken(error) from None
-        if len(data) == self._size:
+        self._more = len(data) == self._size
+        if self._more:
             self._size = min(self._size * 2, _LARGEST)
         elif self._size > CHUNK:
             self._size //= 2

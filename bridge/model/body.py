@@ -6,7 +6,7 @@ for the record, unless a limit depends on it (415). Used by bridge.model.relay.
 """
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import NamedTuple
 
 import anyio
@@ -14,18 +14,19 @@ import anyio.to_thread
 import msgspec
 
 from bridge.model import dialects
-from bridge.model.dialects import Dialect, Facts
+from bridge.model.dialects import Dialect, Facts, Kind
 from bridge.model.encodings import EncodingError, TooLong, decode
 from bridge.rules import content, empty_tool_calls, limits, null_fields
 from bridge.rules.message import Edits
 from bridge.wire import codec
 from bridge.wire.json_scan import NotJSON, Text, raw_object
-from bridge.wire.splice import Chat, Parts, Spliced, edit_fields
-from protocol_schemas.model import ABSENT, Change, ChatMessage, ChatRequest, ModelOptions, Raw
+from bridge.wire.splice import Chat, Spliced, edit_fields
+from protocol_schemas.model import ABSENT, ChatMessage, ChatRequest, ModelOptions, Raw
 
 CEILING = 1 << 30
 """Bytes of a body that is read, as sent and decoded: far above what any model takes."""
-_IN_A_THREAD = 1 << 16
+_IN_PLACE = 1 << 16
+"""Bytes of an encoded body that are decoded without a thread."""
 _LIMIT = "max_turn_tokens"
 
 MessageRule = Callable[[ChatMessage], Edits]
@@ -35,81 +36,68 @@ class Unreadable(ValueError):
     """A body in an encoding that cannot be read though it must be."""
 
 
-class Prepared(NamedTuple):
-    """A body to send: its parts and their size. `plain`: it was encoded and is not any more."""
+class Mended(NamedTuple):
+    """A body that was read: its edits, if any, and what it says of itself."""
 
-    parts: Parts
-    size: int
-    facts: Facts
-    changes: list[Change]
-    plain: bool = False
-    warning: str | None = None
+    spliced: Spliced | None
+    facts: Facts = Facts()
 
 
-@cache
-def _rules(
-    mend_content: bool, beside: content.Mode, drop_empty: bool, drop_nulls: bool
-) -> tuple[tuple[str, MessageRule], ...]:
-    found: list[tuple[str, MessageRule]] = []
-    if mend_content:
-        found.append((content.NAME, partial(content.mend, beside_tool_calls=beside)))
-    if drop_empty:
-        found.append((empty_tool_calls.NAME, empty_tool_calls.mend))
-    if drop_nulls:
-        found.append((null_fields.NAME, null_fields.mend))
-    return tuple(found)
+class Mender:
+    """What one route's options do to a body. Made once a route."""
 
+    def __init__(self, options: ModelOptions) -> None:
+        self._cap = options.limits.max_turn_tokens
+        self._rules: list[tuple[str, MessageRule]] = []
+        if options.mend_content:
+            mend = partial(content.mend, beside_tool_calls=options.tool_call_content)
+            self._rules.append((content.NAME, mend))
+        if options.drop_empty_tool_calls:
+            self._rules.append((empty_tool_calls.NAME, empty_tool_calls.mend))
+        if options.drop_nulls:
+            self._rules.append((null_fields.NAME, null_fields.mend))
 
-def rules_of(options: ModelOptions) -> tuple[tuple[str, MessageRule], ...]:
-    """The rules that are switched on, by name."""
-    return _rules(
-        options.mend_content,
-        options.tool_call_content,
-        options.drop_empty_tool_calls,
-        options.drop_nulls,
-    )
+    def reads(self, kind: Kind) -> bool:
+        """Whether a request of that kind has to be read at all."""
+        return kind.dialect == "chat" or (kind.purpose == "turn" and self._cap is not None)
 
-
-async def prepare(
-    body: Text, dialect: Dialect, encoding: bytes | None, options: ModelOptions
-) -> Prepared:
-    """The body as it has to go on. Raises TooLong, Unreadable."""
-    text: Text = body
-    if encoding is not None and encoding.strip().lower() not in (b"", b"identity"):
+    async def decoded(self, body: Text, encoding: bytes) -> Text | None:
+        """The body decoded; None if its encoding cannot be read. Raises TooLong, Unreadable."""
+        if encoding.strip().lower() in (b"", b"identity"):
+            return body
         try:
-            if len(body) > _IN_A_THREAD:
-                text = await anyio.to_thread.run_sync(decode, encoding, body, CEILING)
-            else:
-                text = decode(encoding, body, CEILING)
+            if len(body) <= _IN_PLACE:
+                return decode(encoding, body, CEILING)
+            return await anyio.to_thread.run_sync(decode, encoding, body, CEILING)
         except TooLong:
             raise
         except EncodingError as error:
-            if options.limits.max_turn_tokens is not None:
+            if self._cap is not None:
                 raise Unreadable(f"the limit {_LIMIT} needs the body read, but {error}") from None
-            return Prepared([body], len(body), Facts(), [], warning=f"not read: {error}")
-    try:
-        spliced, facts = _splice(text, dialect, options)
-    except NotJSON:
-        spliced, facts = None, Facts()
-    if spliced is None:
-        return Prepared([body], len(body), facts, [])
-    return Prepared(spliced.parts, spliced.size, facts, spliced.changes, plain=text is not body)
+            return None
 
+    def mend(self, text: Text, dialect: Dialect, *, tell: bool) -> Mended:
+        """What has to go on in the place of the text; with `tell`, what the text says of itself."""
+        try:
+            if dialect != "chat":
+                return self._capped(text, dialect)
+            chat = Chat(text)
+            if not tell and self._cap is None:
+                return Mended(chat.splice(self._rules))
+            fields = _fields(chat.request)
+            top = None if self._cap is None else (_LIMIT, _lower(dialect, fields, self._cap))
+            return Mended(chat.splice(self._rules, top), dialects.facts(dialect, fields))
+        except NotJSON:
+            return Mended(None)
 
-def _splice(text: Text, dialect: Dialect, options: ModelOptions) -> tuple[Spliced | None, Facts]:
-    cap = options.limits.max_turn_tokens
-    if dialect == "chat":
-        chat = Chat(text)
-        fields = _fields(chat.request)
-        top = None if cap is None else (_LIMIT, _cap(dialect, fields, cap))
-        return chat.splice(rules_of(options), top), dialects.facts(dialect, fields)
-    facts, fields = read_facts(dialect, text)
-    if cap is None:
-        return None, facts
-    if dialect == "gemini":
-        return _cap_gemini(text, fields, cap), facts
-    edits = _cap(dialect, fields, cap)
-    return (edit_fields(text, _LIMIT, edits) if edits else None), facts
+    def _capped(self, text: Text, dialect: Dialect) -> Mended:
+        facts, fields = read_facts(dialect, text)
+        if self._cap is None:
+            return Mended(None, facts)
+        if dialect == "gemini":
+            return Mended(_lower_gemini(text, fields, self._cap), facts)
+        edits = _lower(dialect, fields, self._cap)
+        return Mended(edit_fields(text, _LIMIT, edits) if edits else None, facts)
 
 
 def read_facts(dialect: Dialect, text: Text) -> tuple[Facts, dict[str, Raw]]:
@@ -129,7 +117,7 @@ def _fields(request: ChatRequest) -> dict[str, Raw]:
     return {name: raw for name, raw in fields.items() if raw != ABSENT}
 
 
-def _cap(dialect: Dialect, fields: dict[str, Raw], cap: int) -> Edits:
+def _lower(dialect: Dialect, fields: dict[str, Raw], cap: int) -> Edits:
     """The edits that lower a request's own cap on the answer's tokens."""
     names = dialects.TOKEN_CAPS.get(dialect, ())
     edits: Edits = {}
@@ -141,7 +129,7 @@ def _cap(dialect: Dialect, fields: dict[str, Raw], cap: int) -> Edits:
     return edits
 
 
-def _cap_gemini(text: Text, fields: dict[str, Raw], cap: int) -> Spliced | None:
+def _lower_gemini(text: Text, fields: dict[str, Raw], cap: int) -> Spliced | None:
     config, name = "generationConfig", "maxOutputTokens"
     if config not in fields:
         return edit_fields(text, _LIMIT, {config: b'{"%b":%d}' % (name.encode(), cap)})

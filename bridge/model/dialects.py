@@ -6,6 +6,7 @@ Pure; used by bridge.model.record (answers) and bridge.model.relay (requests).
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import astuple
@@ -43,6 +44,7 @@ class Kind(NamedTuple):
     purpose: Purpose
 
 
+@lru_cache(256)
 def kind(method: str, path: str) -> Kind:
     """The dialect and purpose of a request; generations count as turns here (see `purpose`)."""
     path = path.removesuffix("/")

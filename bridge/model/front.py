@@ -31,8 +31,9 @@ class Front:
 
     def add(self, route: Route) -> str:
         """The segment of a route; of one that is there already the same."""
+        same = (route.upstream, route.session, route.options)
         for segment, known in self._routes.items():
-            if known == route:
+            if (known.upstream, known.session, known.options) == same:
                 return segment
         segment = new_segment()
         self._routes[segment] = route

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from bridge.log import log
+from bridge.log import debugging, log
 from bridge.model import dialects
 from bridge.model.dialects import Answer, Facts, Kind
 from bridge.model.encodings import EncodingError, decoder
@@ -67,6 +67,11 @@ class Observers:
         self.tap = tap
         self.on_secret = on_secret
 
+    @property
+    def watching(self) -> bool:
+        """Whether exchanges are told to anybody."""
+        return self.on_event is not None or self.tap is not None or debugging()
+
     def secret(self, value: str) -> None:
         """Names one credential."""
         if self.on_secret is not None:
@@ -86,12 +91,47 @@ class Observers:
                 self.on_secret(value)
 
 
-class Record:
-    """One exchange. `event` is what will be told of it."""
+class Silent:
+    """An exchange of which nobody is told: what Record does, left out."""
+
+    def request(self, target: bytes, headers: Headers) -> None:
+        """The agent's request has come."""
+
+    def body(self, data: bytes | bytearray) -> None:
+        """A piece of the request's body has come."""
+
+    def facts(self, facts: Facts, purpose: dialects.Purpose) -> None:
+        """What the request says of itself."""
+
+    def forward(self, target: bytes, headers: Headers, changes: list[Change]) -> None:
+        """The request goes on."""
+
+    def warn(self, words: str) -> None:
+        """Something could not be done that changes nothing for the agent."""
+
+    def head(self, response: Response) -> None:
+        """The response's head has come."""
+
+    def piece(self, data: bytes) -> None:
+        """A piece of the response's body has been passed on."""
+
+    def answered(self, status: int, limit: str | None) -> None:
+        """The proxy has answered itself, for that limit if it was one."""
+
+    def read(self) -> Answer:
+        """What the answer says, once it has ended."""
+        return Answer()
+
+    def end(self, outcome: Outcome, error: str | None = None) -> None:
+        """The exchange has ended."""
+
+
+class Record(Silent):
+    """An exchange that is told of: `event` is what, when it has ended."""
 
     def __init__(
         self, observers: Observers, session: str, number: int, kind: Kind, method: str, path: str,
-        upstream: str, read_answer: bool,
+        upstream: str,
     ) -> None:  # fmt: skip
         self._observers = observers
         self._kind = kind
@@ -101,7 +141,7 @@ class Record:
             time.time(), "gone",
         )  # fmt: skip
         self.answer = Answer()
-        self._reads = read_answer and kind.purpose in ("turn", "count")
+        self._reads = kind.purpose in ("turn", "count")
         self._response: Response | None = None
         self._pieces: deque[bytes] = deque()
         self._head = b""
@@ -117,7 +157,6 @@ class Record:
             )
 
     def request(self, target: bytes, headers: Headers) -> None:
-        """The agent's request has come."""
         request_id = find(headers, b"x-acp-model-request-id")
         self.event.request_id = request_id.decode("latin-1") if request_id else None
         self._observers.secrets(headers, target)
@@ -125,18 +164,15 @@ class Record:
             self._tap("request", "in", _shown(headers, method=self.event.method, target=target))
 
     def body(self, data: bytes | bytearray) -> None:
-        """A piece of the request's body has come."""
         self.event.request_bytes += len(data)
         if self._observers.tap is not None:
             self._tap("request_body", "in", {}, data)
 
     def facts(self, facts: Facts, purpose: dialects.Purpose) -> None:
-        """What the request says of itself."""
         self.event.model, self.event.stream = facts.model, facts.stream
         self.event.purpose = purpose
 
     def forward(self, target: bytes, headers: Headers, changes: list[Change]) -> None:
-        """The request goes on."""
         self.event.changes = changes
         if self._observers.tap is not None:
             if changes:
@@ -144,12 +180,10 @@ class Record:
             self._tap("forward", "out", _shown(headers, target=target))
 
     def warn(self, words: str) -> None:
-        """Something could not be done that changes nothing for the agent."""
         log.warning("model exchange %d: %s", self.event.exchange, words)
         self._tap("warning", None, {"message": words})
 
     def head(self, response: Response) -> None:
-        """The response's head has come."""
         self.event.head = time.monotonic() - self._start
         self.event.status = response.status
         self._response = response
@@ -160,7 +194,6 @@ class Record:
             self._tap("response", "in", said)
 
     def piece(self, data: bytes) -> None:
-        """A piece of the response's body has been passed on."""
         event = self.event
         if event.first is None and data:
             event.first = time.monotonic() - self._start
@@ -176,8 +209,10 @@ class Record:
         while self._size > _KEPT and len(self._pieces) > 1:
             self._size -= len(self._pieces.popleft())
 
+    def answered(self, status: int, limit: str | None) -> None:
+        self.event.status, self.event.limit = status, limit
+
     def read(self) -> Answer:
-        """What the answer says, once it has ended; kept in the event as well."""
         if self._pieces and self._response is not None:
             body = b"".join(self._pieces)
             if self._size < self.event.response_bytes and not body.startswith(self._head):
@@ -198,7 +233,6 @@ class Record:
         return answer
 
     def end(self, outcome: Outcome, error: str | None = None) -> None:
-        """The exchange has ended: tells it."""
         event = self.event
         event.end = time.monotonic() - self._start
         event.outcome, event.error = outcome, error

@@ -7,7 +7,6 @@ not begun is answered with an error of our own. Called by bridge.model.service, 
 """
 
 from collections.abc import AsyncIterator
-from typing import NamedTuple
 
 import anyio
 
@@ -15,10 +14,10 @@ from bridge.io.exchange import Exchange, TooLarge
 from bridge.io.httpclient import Call, Parts
 from bridge.io.httppool import Cut, Pool, UpstreamError, UpstreamTimeout
 from bridge.model import answers, dialects
-from bridge.model.body import CEILING, Prepared, Unreadable, prepare, read_facts
+from bridge.model.body import CEILING, Mended, Mender, Unreadable, read_facts
 from bridge.model.encodings import TooLong
 from bridge.model.ledger import Account
-from bridge.model.record import Observers, Record
+from bridge.model.record import Observers, Record, Silent
 from bridge.model.upstream import (
     Upstream,
     join,
@@ -30,19 +29,22 @@ from bridge.rules import limits
 from bridge.wire import http_body
 from bridge.wire.http_body import BadBody
 from bridge.wire.http_head import Headers, members
-from protocol_schemas.model import ModelOptions
+from bridge.wire.json_scan import Text
+from protocol_schemas.model import ModelLimits, ModelOptions
 
 _PEEK = 1 << 20
 
 
-class Route(NamedTuple):
+class Route:
     """Where requests under one unguessable segment go, and for whom."""
 
-    upstream: Upstream
-    session: str
-    options: ModelOptions
-    pool: Pool
-    account: Account
+    def __init__(
+        self, upstream: Upstream, session: str, options: ModelOptions, pool: Pool, account: Account
+    ) -> None:
+        self.upstream, self.session, self.options = upstream, session, options
+        self.pool, self.account = pool, account
+        self.mender = Mender(options)
+        self.limited = options.limits != ModelLimits()
 
 
 class Refused(Exception):
@@ -65,16 +67,19 @@ class Relay:
         self._target = join(route.upstream, rest)
         path = self._target.partition(b"?")[0].decode("latin-1")
         self._kind = dialects.kind(exchange.method, path)
-        self._limited = route.options.limits != _UNLIMITED
-        self._record = Record(
-            observers,
-            route.session,
-            number,
-            self._kind,
-            exchange.method,
-            path,
-            str(route.upstream.origin),
-            self._limited or observers.on_event is not None or observers.tap is not None,
+        self._told = route.limited or observers.watching
+        self._record = (
+            Record(
+                observers,
+                route.session,
+                number,
+                self._kind,
+                exchange.method,
+                path,
+                str(route.upstream.origin),
+            )
+            if self._told
+            else _SILENT
         )
         self._turn = False
 
@@ -90,8 +95,7 @@ class Relay:
             outcome = "complete"
         except Refused as refused:
             outcome, error = "refused", str(refused)
-            record.event.limit = refused.limit
-            await self._answer(refused.code, str(refused))
+            await self._answer(refused.code, str(refused), refused.limit)
         except BadBody as broken:
             outcome, error = "refused", str(broken)
             raise
@@ -110,91 +114,101 @@ class Relay:
 
     def _settle(self) -> None:
         """Counts what the exchange cost."""
-        answer = self._record.read()
-        status = self._record.event.status
-        if self._turn and (status is None or status >= 300):
+        if self._turn and (self._exchange.status or 500) >= 300:
             self._route.account.give_back()
-        if self._limited:
+        if self._told:
+            answer = self._record.read()
             cut_short = answer.finish_reason in dialects.CAPPED
             self._route.account.add(self._route.options.limits, answer.usage, cut_short=cut_short)
 
-    async def _answer(self, code: answers.Code, message: str) -> None:
+    async def _answer(self, code: answers.Code, message: str, limit: str | None = None) -> None:
         """Answers the agent with an error, unless an answer is under way: that is cut then."""
         exchange = self._exchange
         if exchange.status is not None:
             return
         status = answers.STATUSES[code]
-        self._record.event.status = status
+        self._record.answered(status, limit)
         body = answers.error(code, message, anthropic=self._kind.dialect == "anthropic")
         await exchange.respond(status, [answers.JSON_TYPE], body)
 
     async def _forward(self) -> None:
         route, exchange, kind = self._route, self._exchange, self._kind
-        generates = kind.purpose == "turn"
         upgrade = exchange.version == 1 and b"websocket" in members(exchange.header(b"upgrade"))
         headers = request_headers(
             route.upstream, exchange.headers, exchange.fields, upgrade=upgrade
         )
-        cap = route.options.limits.max_turn_tokens
-        if kind.dialect == "chat" or (generates and cap is not None):
-            prepared = await self._read()
-            purpose = dialects.purpose(prepared.facts, route.account.offered_tools)
-            route.account.offered_tools = route.account.offered_tools or prepared.facts.tools
-            self._record.facts(prepared.facts, purpose)
-            self._admit(turn=purpose == "turn")
-            if prepared.changes:
-                headers = reframed(headers, prepared.size, plain=prepared.plain)
-            self._record.forward(self._target, headers, prepared.changes)
-            await self._call(headers, self._framed(prepared))
-        else:
-            if generates:
-                self._admit(turn=True)
-            self._record.forward(self._target, headers, [])
-            body = () if exchange.framing == "none" else _Outgoing(exchange, self._record)
-            await self._call(headers, body, upgrade=upgrade)
-            if generates and isinstance(body, _Outgoing):
-                self._look_back(body)
+        if route.mender.reads(kind):
+            await self._forward_read(headers)
+            return
+        if kind.purpose == "turn":
+            self._admit("turn")
+        self._record.forward(self._target, headers, [])
+        body = None if exchange.framing == "none" else _Outgoing(exchange, self._record)
+        await self._call(headers, body or (), upgrade=upgrade)
+        if body is not None and body.seen and self._told and kind.purpose == "turn":
+            self._look_back(b"".join(body.seen))
 
-    async def _read(self) -> Prepared:
-        exchange = self._exchange
-        body = await exchange.read(CEILING)
+    async def _forward_read(self, headers: Headers) -> None:
+        """Forwards a request that a rule or a limit has to see."""
+        exchange, mender, dialect = self._exchange, self._route.mender, self._kind.dialect
+        body = text = await exchange.read(CEILING)
         self._record.body(body)
         encoding = exchange.header(b"content-encoding")
+        if encoding is not None:
+            text = await self._decoded(body, encoding)
+        mended = _UNREAD if text is None else mender.mend(text, dialect, tell=self._told)
+        self._admit(self._purpose(mended.facts) if self._told else "turn")
+        spliced = mended.spliced
+        if spliced is None:
+            self._record.forward(self._target, headers, [])
+            await self._call(headers, self._framed([body], len(body)))
+        else:
+            headers = reframed(headers, spliced.size, plain=text is not body)
+            self._record.forward(self._target, headers, spliced.changes)
+            await self._call(headers, self._framed(spliced.parts, spliced.size))
+
+    async def _decoded(self, body: Text, encoding: bytes) -> Text | None:
         try:
-            prepared = await prepare(body, self._kind.dialect, encoding, self._route.options)
+            text = await self._route.mender.decoded(body, encoding)
         except Unreadable as error:
             raise Refused("unsupported_encoding", str(error)) from None
-        if prepared.warning is not None:
-            self._record.warn(prepared.warning)
-        return prepared
+        if text is None:
+            words = encoding.decode("latin-1")
+            self._record.warn(f"passed on unread: its content encoding {words!r} cannot be read")
+        return text
 
-    def _admit(self, *, turn: bool) -> None:
-        name = self._route.account.admit(self._route.options.limits, turn=turn)
-        if name is not None:
-            raise Refused("limit", limits.words(self._route.options.limits, name), name)
-        self._turn = turn
-
-    def _framed(self, prepared: Prepared) -> Parts:
-        """The parts of a body that was read, in the framing that the request has."""
-        if self._exchange.framing != "chunked":
-            return prepared.parts
-        end = http_body.last_chunk(self._exchange.trailers)
-        if not prepared.size:
-            return [end]
-        return [b"%x\r\n" % prepared.size, *prepared.parts, b"\r\n", end]
-
-    def _look_back(self, body: "_Outgoing") -> None:
-        """What a request that was not read says of itself, told from what passed."""
-        if body.seen is None or self._exchange.header(b"content-encoding") is not None:
-            return
-        facts, _ = read_facts(self._kind.dialect, b"".join(body.seen))
+    def _purpose(self, facts: dialects.Facts) -> dialects.Purpose:
+        """What a generation is for, by what it and those before it say."""
         account = self._route.account
         purpose = dialects.purpose(facts, account.offered_tools)
         account.offered_tools = account.offered_tools or facts.tools
         self._record.facts(facts, purpose)
-        if purpose != "turn" and self._turn:
-            account.give_back()
+        return purpose
+
+    def _admit(self, purpose: dialects.Purpose) -> None:
+        """Lets a generation through, or refuses it."""
+        if not self._route.limited:
+            return
+        self._turn = purpose == "turn"
+        name = self._route.account.admit(self._route.options.limits, turn=self._turn)
+        if name is not None:
             self._turn = False
+            raise Refused("limit", limits.words(self._route.options.limits, name), name)
+
+    def _framed(self, parts: Parts, size: int) -> Parts:
+        """The parts of a body that was read, in the framing that the request has."""
+        if self._exchange.framing != "chunked":
+            return parts
+        end = http_body.last_chunk(self._exchange.trailers)
+        return [b"%x\r\n" % size, *parts, b"\r\n", end] if size else [end]
+
+    def _look_back(self, text: bytes) -> None:
+        """What a request that was not read says of itself, told from what passed."""
+        if self._exchange.header(b"content-encoding") is None:
+            facts, _ = read_facts(self._kind.dialect, text)
+            if self._purpose(facts) != "turn" and self._turn:
+                self._route.account.give_back()
+                self._turn = False
 
     async def _call(
         self, headers: Headers, body: "Parts | _Outgoing", *, upgrade: bool = False
@@ -241,7 +255,7 @@ class Relay:
 class _Outgoing:
     """A request's body on its way through, unread; the beginning of it is remembered."""
 
-    def __init__(self, exchange: Exchange, record: Record) -> None:
+    def __init__(self, exchange: Exchange, record: Silent) -> None:
         self._exchange = exchange
         self._record = record
         self._chunked = exchange.framing == "chunked"
@@ -288,4 +302,5 @@ async def _tunnel(exchange: Exchange, call: Call) -> None:
         pass
 
 
-_UNLIMITED = ModelOptions().limits
+_SILENT = Silent()
+_UNREAD = Mended(None)

@@ -6,6 +6,7 @@ Used by the model proxy and the MCP endpoint.
 """
 
 import secrets
+from functools import lru_cache
 
 _LOCAL = (b"localhost", b"127.0.0.1", b"[::1]")
 
@@ -15,6 +16,7 @@ def new_segment() -> str:
     return secrets.token_urlsafe(16)
 
 
+@lru_cache(64)
 def is_local(host: bytes | None) -> bool:
     """Whether a Host header names this machine's loopback, whatever the port (it may have been
     forwarded). A missing one, which only HTTP/1.0 permits, does not.

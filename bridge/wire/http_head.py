@@ -93,6 +93,8 @@ def check_part(data: bytes) -> None:
     """Raises BadHead for what no head may hold, before it is whole: a peer that sends bare LFs,
     or that does not speak HTTP at all, would otherwise be waited for.
     """
+    if not data:
+        return
     if _CONTROL.search(data):
         raise BadHead("a control byte in the head")
     if _BARE_LF.search(data):
@@ -123,7 +125,7 @@ def parse_request(head: bytes) -> Request:
     framing, length = _framing(fields, version)
     if framing == "close":
         framing = "none"
-    keep = version == 1 and b"close" not in members(fields.get(b"connection"))
+    keep = version == 1 and not _closes(fields)
     return Request(line[1].decode(), line[2], version, headers, framing, length, keep, fields)
 
 
@@ -138,8 +140,13 @@ def parse_response(head: bytes, method: str) -> Response:
     framing, length = _framing(fields, version)
     if method == "HEAD" or status < 200 or status in (204, 304):
         framing = "none"
-    close = version == 0 or framing == "close" or b"close" in members(fields.get(b"connection"))
-    return Response(status, line[3] or b"", version, headers, framing, length, not close, fields)
+    keep = version == 1 and framing != "close" and not _closes(fields)
+    return Response(status, line[3] or b"", version, headers, framing, length, keep, fields)
+
+
+def _closes(fields: dict[bytes, bytes]) -> bool:
+    options = fields.get(b"connection")
+    return options is not None and b"close" in members(options)
 
 
 def _read_fields(head: bytes, start: int) -> tuple[Headers, dict[bytes, bytes]]:
