@@ -24,8 +24,12 @@ class Incoming(msgspec.Struct, gc=False):
     line: bytes
 
     def raw(self) -> Raw:
-        """The update object as the agent wrote it; raises JSONError if it is not UTF-8."""
-        raw = _decode_raw(self.line).params.update
+        """The update object as the agent wrote it (one with lone surrogates or NaN in it, as we
+        write it); raises JSONError if it is not UTF-8."""
+        try:
+            raw = _decode_raw(self.line).params.update
+        except (msgspec.DecodeError, RecursionError):
+            return Raw(codec.encode(codec.decode(self.line)["params"]["update"]))
         data = bytes(raw)
         if not data.isascii():
             try:

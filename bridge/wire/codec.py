@@ -8,6 +8,7 @@ Rule: what is only relayed stays `Raw` and keeps its bytes.
 
 import codecs
 import json
+import math
 from typing import Any, TypeVar
 
 import msgspec
@@ -68,13 +69,23 @@ def decode_as(data: bytes | Raw, kind: type[T]) -> T:
 def encode(value: Any) -> bytes:
     """The JSON text of a value, as compact UTF-8 without a line end in it.
 
-    `Raw` values are embedded as they stand; non-finite floats become null.
+    `Raw` values are embedded as they stand; non-finite floats become null. Raises JSONError for
+    what is nested too deep (it can have been decoded with fewer calls on the stack).
     """
     try:
         data = _encoder.encode(value)
-    except (UnicodeEncodeError, OverflowError, RecursionError):
-        data = json.dumps(plain(value), separators=(",", ":")).encode()
+    except (UnicodeEncodeError, OverflowError):
+        data = _encode_leniently(value)
+    except RecursionError as error:
+        raise JSONError(str(error)) from None
     return escape_line_ends(data)
+
+
+def _encode_leniently(value: Any) -> bytes:
+    try:
+        return json.dumps(plain(value), separators=(",", ":"), allow_nan=False).encode()
+    except RecursionError as error:
+        raise JSONError(str(error)) from None
 
 
 def escape_line_ends(data: bytes) -> bytes:
@@ -91,9 +102,11 @@ def escape_line_ends(data: bytes) -> bytes:
 
 
 def plain(value: Any) -> Any:
-    """The same value in builtin types, its Raw parts decoded."""
+    """The same value in builtin types, its Raw parts decoded, its non-finite floats null."""
     if isinstance(value, Raw):
-        return decode(value)
+        return plain(decode(value))
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, list | tuple):
