@@ -79,8 +79,12 @@ def processes() -> "Iterator[Proc]":
     except OSError:
         yield from _processes_of_ps()
         return
-    for name in reversed(names):
-        if name.isdigit() and (proc := look_up(int(name))):
+    newest = last_pid()
+    pids = [int(name) for name in names if name.isdigit()]
+    # Numbers are given out in a circle.
+    pids.sort(key=lambda pid: (pid > newest, -pid))
+    for pid in pids:
+        if proc := look_up(pid):
             yield proc
 
 
