@@ -57,7 +57,7 @@ def test_text_after_the_response_does_not_reach_the_next_turn(
     spawn: Spawn, talk: dict[str, str]
 ) -> None:
     host = spawn(**talk)
-    assert host.reply(scripted(), "say one\nlate TOO-LATE") == "one"
+    assert host.reply(scripted(), "batch\nsay one\nlate TOO-LATE") == "one"
     assert host.reply(scripted(), "say two") == "two"
     host.shutdown()
 

@@ -71,7 +71,7 @@ def test_a_turn_that_the_gate_stopped_is_cancelled(spawn: Spawn, generation: str
     with tool_gate() as gate:
         gate.decide = lambda question: "stop"
         host = spawn(generation=generation)
-        prompt = f"say part\noncancel ignore\npermission {OPTIONS}\nwait cancel\nlate LATE"
+        prompt = f"say part\noncancel ignore\npermission {OPTIONS}\nwait cancel\nbatch\nlate LATE"
         response = host.prompt(scripted(), prompt, tool_interception=gate.interception, seconds=8)
         assert (response["ok"], response["result"]["stop_reason"]) == (True, "cancelled")
         assert host.reply(scripted(), "say next", tool_interception=gate.interception) == "next"
@@ -81,7 +81,7 @@ def test_a_turn_that_the_gate_stopped_is_cancelled(spawn: Spawn, generation: str
 def test_late_text_of_a_cancelled_turn_does_not_reach_the_next(spawn: Spawn, loop: str) -> None:
     host = spawn("--loop", loop)
     host.hello()
-    turn = host.start(scripted(), "say part\nwait cancel\nsay FROM-TURN-1\nlate TOO")
+    turn = host.start(scripted(), "say part\nwait cancel\nbatch\nsay FROM-TURN-1\nlate TOO")
     host.text_event("part")
     host.send("cancel")
     following = host.start(None, "say two")

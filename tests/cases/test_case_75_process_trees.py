@@ -29,7 +29,8 @@ def agent(request: pytest.FixtureRequest) -> list[str]:
 def start(host: Host, agent: list[str]) -> None:
     """One turn, which leaves a child in a session of its own beside what the agent began with."""
     child = int(host.reply(agent, "spawn 1", close_grace=0.5).strip("[]"))
-    assert {child, host.log.events("start")[0]["pid"]} < set(workers(host))
+    begun = {child, host.log.events("start")[0]["pid"]}
+    assert wait_until(lambda: begun < set(workers(host))), (begun, workers(host))
 
 
 def workers(host: Host) -> list[int]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cases.conftest import Spawn
+from tests.cases.conftest import Spawn, Way
 from tests.peers.agent import scripted
 from tests.peers.host import DAEMON, Host, config, packet
 from tests.peers.processes import MARKER, marked, survivors, wait_until
@@ -26,10 +26,8 @@ def in_mid_turn(host: Host, agent: list[str]) -> int | None:
 
 
 @pytest.mark.parametrize("agent", [scripted(), DEAF], ids=["tame", "deaf"])
-def test_the_end_of_stdin_ends_an_open_turn(
-    spawn: Spawn, loop: str, agent: list[str], talk: dict[str, str]
-) -> None:
-    host = spawn("--loop", loop, **talk)
+def test_the_end_of_stdin_ends_an_open_turn(spawn: Spawn, way: Way, agent: list[str]) -> None:
+    host = spawn("--loop", way.loop, **way.talk)
     turn = in_mid_turn(host, agent)
     host.close_stdin()
     assert host.exit_code(9) == 0

@@ -2,16 +2,14 @@
 
 import pytest
 
-from tests.cases.conftest import Spawn
+from tests.cases.conftest import Spawn, Way
 from tests.peers.agent import scripted
 
 MUCH = 2 << 20
 
 
-def test_megabytes_before_each_answer_hold_up_nothing(
-    spawn: Spawn, loop: str, talk: dict[str, str]
-) -> None:
-    host = spawn("--loop", loop, **talk)
+def test_megabytes_before_each_answer_hold_up_nothing(spawn: Spawn, way: Way) -> None:
+    host = spawn("--loop", way.loop, **way.talk)
     agent = scripted(f"stderr={MUCH}")
     assert host.reply(agent, "say one") == "one"
     assert host.reply(agent, "say two") == "two"

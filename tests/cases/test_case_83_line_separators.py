@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from tests.cases.conftest import Spawn
+from tests.cases.conftest import Spawn, Way
 from tests.peers.agent import scripted
 
 SEPARATORS = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\x1dh\x1ei"
 
 
-def test_one_message_stays_one_message(spawn: Spawn, loop: str, talk: dict[str, str]) -> None:
-    host = spawn("--loop", loop, **talk)
+def test_one_message_stays_one_message(spawn: Spawn, way: Way) -> None:
+    host = spawn("--loop", way.loop, **way.talk)
     assert host.reply(scripted(), f"say {SEPARATORS}\nsay  end") == f"{SEPARATORS} end"
     assert host.reply(scripted(), "say next") == "next"
     host.shutdown()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cases.conftest import Spawn
+from tests.cases.conftest import Spawn, Way
 from tests.peers.agent import scripted
 
 TEXT = "Độ é 北 🎉"
@@ -14,10 +14,8 @@ LOCALES = [
 
 
 @pytest.mark.parametrize("locale", LOCALES, ids=["cp1252", "ascii", "nonsense"])
-def test_text_passes_both_ways(
-    spawn: Spawn, loop: str, talk: dict[str, str], locale: dict[str, str]
-) -> None:
-    host = spawn("--loop", loop, environment=locale, **talk)
+def test_text_passes_both_ways(spawn: Spawn, way: Way, locale: dict[str, str]) -> None:
+    host = spawn("--loop", way.loop, environment=locale, **way.talk)
     assert host.reply(scripted(), f"say {TEXT}") == TEXT
     host.shutdown()
     assert host.log.prompts()[0][0]["text"] == f"say {TEXT}"

@@ -13,7 +13,7 @@ Each line of a prompt's text is one directive; unknown ones are said. Then the t
     update JSON             a session/update with that update
     flood N SIZE            N chunks of SIZE characters; size N: one chunk of N times x
     raw TEXT, bytes HEX     a line, or bytes, as they stand ($ID: the prompt's id)
-    batch                   what follows, the response too, goes out in one write
+    batch                   what follows, the response and late chunks too, goes out in one write
     pieces N [SECONDS]      what follows goes out N bytes at a time, with a pause after each
     stop REASON, result JSON, error JSON    what the response says; answer TEXT: it, as it stands
     late TEXT               a chunk after the response

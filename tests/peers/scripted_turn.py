@@ -306,10 +306,11 @@ def run_turn(turn: Turn):
     response = line({"id": turn.id, **ending})
     if turn.answer is not None:
         response = turn.answer.replace("$ID", json.dumps(turn.id)).encode() + b"\n"
-    write(b"".join([*(turn.held or ()), response]))
-    STATE.pieces, STATE.pause, turn.held = 0, 0.0, None
+    send(turn, response)
     for late in turn.late:
         say(turn, late)
+    write(b"".join(turn.held or ()))
+    STATE.pieces, STATE.pause = 0, 0.0
 
 
 def step(turn: Turn) -> bool:
