@@ -42,11 +42,13 @@ class InitializeResult(msgspec.Struct, rename="camel"):
 
 
 class PermissionOption(msgspec.Struct, rename="camel"):
-    """`kind`: allow_once, allow_always, reject_once, reject_always, or one we do not know."""
+    """`kind`: allow_once, allow_always, reject_once, reject_always, or one we do not know.
 
-    option_id: str
-    kind: str = ""
-    name: str = ""
+    `option_id` is a string by the schema; what else an agent may send is given back as it is.
+    """
+
+    option_id: Any
+    kind: Any = ""
 
 
 class PermissionParams(msgspec.Struct, rename="camel"):

@@ -107,7 +107,9 @@ class DeleteSession(msgspec.Struct):
 
 
 class SelectedOption(msgspec.Struct):
-    option_id: str
+    """`option_id` as the agent offered it."""
+
+    option_id: Any
 
 
 class PermissionAnswer(msgspec.Struct):

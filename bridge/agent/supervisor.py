@@ -12,6 +12,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from bridge.agent.client import AgentClient
+from bridge.agent.stderr import StderrShare
 from bridge.errors import BridgeError
 from bridge.io.process import Family, Process, spawn
 from bridge.rpc.connection import Connection, Tap
@@ -37,6 +38,7 @@ class Agent:
         name: str,
         family: Family,
         on_stderr: Callable[[bytes], None],
+        watch_stderr: Callable[[bytes], None] | None = None,
         on_exit: Callable[["Agent"], None],
         room: Callable[[], Awaitable[None]],
         tap: Tap | None = None,
@@ -53,6 +55,8 @@ class Agent:
         self._env = env
         self._family = family
         self._on_stderr = on_stderr
+        self._stderr = StderrShare()
+        self._watch_stderr = watch_stderr
         self._on_exit = on_exit
         self._room = room
         self._tap = tap
@@ -68,7 +72,7 @@ class Agent:
                 self.argv,
                 env=self._env,
                 cwd=self.cwd,
-                on_stderr=self._on_stderr,
+                on_stderr=self._take_stderr,
                 family=self._family,
             ) as self.process:
                 assert self.process.stdin is not None
@@ -102,6 +106,7 @@ class Agent:
                 await self.process.stop(eof=0, term=0.5)
             await self.process.drained_stderr(_STDERR_GRACE)
             self.death = self._cause(lived, too_long)
+            self.explain()
             self._on_exit(self)
             connection.end(self.death.message)
 
@@ -127,6 +132,21 @@ class Agent:
         while not self.process.stdout.waiting:  # noqa: ASYNC110 - the reader has no event for it
             await anyio.sleep(_EXIT_GRACE / 10)
         self.process.stdout.close()
+
+    def _take_stderr(self, data: bytes) -> None:
+        if self._watch_stderr is not None:
+            self._watch_stderr(data)
+        if passed := self._stderr.feed(data):
+            self._on_stderr(passed)
+
+    def begin_turn(self) -> None:
+        """A turn begins: its stderr is passed on anew."""
+        self._stderr.refill()
+
+    def explain(self) -> None:
+        """A turn failed: the end of its stderr goes to the daemon's, if it was held back."""
+        if rest := self._stderr.rest():
+            self._on_stderr(rest)
 
     async def _held_back(self) -> None:
         stdin = self.process.stdin

@@ -34,3 +34,15 @@ def add_daemon_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--log-level", choices=("debug", "info", "warning", "error"), help="stderr log (warning)"
     )
+    proxies = parser.add_argument_group("proxies")
+    for name, what in (("model", "model endpoint"), ("mcp", "MCP servers")):
+        proxies.add_argument(
+            f"--{name}-proxy",
+            choices=("auto", "off"),
+            help=f"put ours before the agent's {what} (auto)",
+        )
+    proxies.add_argument(
+        "--intercept",
+        metavar="URL",
+        help="the interception server: replaced wherever it stands in what the agent is given",
+    )

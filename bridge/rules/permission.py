@@ -18,7 +18,7 @@ _KINDS: dict[Decision, tuple[str, ...]] = {
 }
 
 
-def choose(options: Sequence[PermissionOption], decision: Decision) -> str | None:
+def choose(options: Sequence[PermissionOption], decision: Decision) -> Any:
     """The optionId of the narrowest offered option that carries out `decision`, or None."""
     for kind in _KINDS[decision]:
         for option in options:
@@ -27,7 +27,7 @@ def choose(options: Sequence[PermissionOption], decision: Decision) -> str | Non
     return None
 
 
-def outcome(option_id: str | None) -> dict[str, Any]:
+def outcome(option_id: Any) -> dict[str, Any]:
     """The result of `session/request_permission`; None is the outcome `cancelled`."""
     if option_id is None:
         return {"outcome": {"outcome": "cancelled"}}

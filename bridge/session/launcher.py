@@ -109,9 +109,6 @@ class Launcher:
                 f"protocol_version {config.protocol_version} is not spoken with agents; 1 is",
                 code="unsupported",
             )
-        on_stderr = partial(self._on_stderr, name)
-        if self._taps is not None:
-            on_stderr = _both(partial(self._taps("stderr", name), "in"), on_stderr)
         env = agent_environment(self._environment, config.env)
         argv, env = await self._proxies.launch(name, config, (argv, env))
         agent = Agent(
@@ -120,7 +117,8 @@ class Launcher:
             cwd=config.cwd or os.getcwd(),
             name=name,
             family=self._family,
-            on_stderr=on_stderr,
+            on_stderr=partial(self._on_stderr, name),
+            watch_stderr=None if self._taps is None else partial(self._taps("stderr", name), "in"),
             on_exit=self._on_exit,
             room=self._room,
             tap=None if self._taps is None else self._taps("acp", name),
@@ -226,16 +224,6 @@ def _absolute(cwd: str | None) -> str:
 
 def _described(agent: Agent) -> dict[str, Any]:
     return {"argv": agent.argv, "cwd": agent.cwd, "pid": agent.process.pid}
-
-
-def _both(
-    first: Callable[[bytes], None], second: Callable[[bytes], None]
-) -> Callable[[bytes], None]:
-    def call(data: bytes) -> None:
-        first(data)
-        second(data)
-
-    return call
 
 
 def capabilities(config: Config, *, native: bool) -> dict[str, Any]:

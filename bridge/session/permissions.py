@@ -56,17 +56,23 @@ class Permissions:
             return
         if self.stopping:
             connection.reply(request.id, permission.outcome(None))
+        elif inbound.refuses(request):
+            return
         elif self.gate is not None:
-            gate = self.gate
-            inbound.start(request, lambda _method, _params: self._ask_gate(gate, params))
+            gate, asked = self.gate, _Asked(params)
+            key = self._enter(asked)
+            inbound.start(request, lambda _method, _params: self._ask_gate(gate, key, asked))
         elif self.policy == "ask":
-            inbound.start(request, lambda _method, _params: self._ask(request, params))
+            asked = _Asked(params)
+            key = self._enter(asked)
+            # Told at once: an update that follows on the wire follows as an event, too.
+            options = codec.decode_as(request.params, _Offer).options
+            self._ask_host({"request_id": key, "tool_call": params.tool_call, "options": options})
+            inbound.start(request, lambda _method, _params: self._ask(key, asked))
         else:
             connection.reply(request.id, _answer(params, self.policy))
 
-    async def _ask_gate(self, gate: Gate, params: PermissionParams) -> dict[str, Any]:
-        asked = _Asked(params)
-        key = self._enter(asked)
+    async def _ask_gate(self, gate: Gate, key: str, asked: "_Asked") -> dict[str, Any]:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._put_to_gate, gate, asked)
@@ -85,17 +91,8 @@ class Permissions:
         else:
             asked.decide(_answer(asked.params, verdict))
 
-    async def _ask(self, request: Request, params: PermissionParams) -> dict[str, Any]:
-        asked = _Asked(params)
-        key = self._enter(asked)
+    async def _ask(self, key: str, asked: "_Asked") -> dict[str, Any]:
         try:
-            self._ask_host(
-                {
-                    "request_id": key,
-                    "tool_call": params.tool_call,
-                    "options": codec.decode_as(request.params, _Offer).options,
-                }
-            )
             with anyio.move_on_after(HOST_TIMEOUT):
                 await asked.decided.wait()
         finally:

@@ -217,6 +217,7 @@ class Session:
             return
         params = {"sessionId": self.session_id, "prompt": self._blocks(job, agent)}
         turn = self._begin(job)
+        agent.begin_turn()
         try:
             agent.client.connection.call(
                 "session/prompt", params, lambda response: self._answered(turn, agent, response)
@@ -271,6 +272,8 @@ class Session:
         if self.turn is not turn:
             return
         result = turn.result()
+        if result.error is not None and self.agent is not None:
+            self.agent.explain()
         if self._job is not None:
             self._job.finish(result)
         self.turn = self._job = None
