@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 
 from bridge.errors import RequestFailed
@@ -22,25 +23,39 @@ Answer = Callable[[str, Any], Awaitable[Any]]
 CANCEL = "$/cancel_request"
 
 
+class _Cancelled(msgspec.Struct, rename="camel"):
+    request_id: str | int | float
+
+
+def _key(ident: bytes) -> str | float:
+    """An id as a value: a peer may write one and the same id in several ways (1 and 1.0)."""
+    return codec.decode(ident)
+
+
 class Inbound:
     """Runs an `Answer` for each request. The group must outlive the connection's reader."""
 
     def __init__(self, connection: Connection, group: TaskGroup) -> None:
         self._connection = connection
         self._group = group
-        self._scopes: dict[bytes, anyio.CancelScope] = {}
+        self._scopes: dict[str | float, anyio.CancelScope] = {}
 
     def __len__(self) -> int:
         return len(self._scopes)
 
+    def refuses(self, request: Request) -> bool:
+        """Refuses a request whose id is open already (JSON-RPC 2.0 §4), and says whether it did."""
+        if _key(request.id) not in self._scopes:
+            return False
+        words = f"request id {request.id.decode()} is open"
+        self._connection.fail(request.id, jsonrpc.INVALID_REQUEST, words)
+        return True
+
     def start(self, request: Request, answer: Answer) -> None:
-        """Answers `request` in a task. A second one with an open id is refused (JSON-RPC 2.0 §4)."""
-        if request.id in self._scopes:
-            self._connection.fail(
-                request.id, jsonrpc.INVALID_REQUEST, f"request id {request.id.decode()} is open"
-            )
+        """Answers `request` in a task, unless it is to be refused."""
+        if self.refuses(request):
             return
-        scope = self._scopes[request.id] = anyio.CancelScope()
+        scope = self._scopes[_key(request.id)] = anyio.CancelScope()
         self._group.start_soon(self._run, request, answer, scope, name=request.method)
 
     async def _run(self, request: Request, answer: Answer, scope: anyio.CancelScope) -> None:
@@ -60,7 +75,7 @@ class Inbound:
                 else:
                     reply = lambda: connection.reply(ident, result)  # noqa: E731
         finally:
-            del self._scopes[ident]
+            del self._scopes[_key(ident)]
             if reply is None:
                 connection.fail(ident, jsonrpc.REQUEST_CANCELLED, "request cancelled")
             else:
@@ -68,8 +83,11 @@ class Inbound:
 
     def cancel(self, notification: Notification) -> None:
         """Acts on a `$/cancel_request`; an id that is not open is ignored (ACP, cancellation)."""
-        params = codec.mapping(codec.decode(notification.params)) or {}
-        scope = self._scopes.get(codec.encode(params.get("requestId")))
+        try:
+            params = codec.decode_as(notification.params, _Cancelled)
+        except codec.JSONError:
+            return
+        scope = self._scopes.get(params.request_id)
         if scope is not None:
             scope.cancel()
 

@@ -91,7 +91,7 @@ async def _watch_idle(session: "Session", turn: Turn, seconds: float) -> None:
     still = 0
     while still < 4:
         await anyio.sleep(seconds / 4)
-        still = 0 if turn.stirred or session.permissions.waiting else still + 1
+        still = 0 if turn.stirred or session.waits_for_host else still + 1
         turn.stirred = False
     session.stop_turn("timeout", f"no sign of life for {seconds:g} s (idle_timeout)")
 

@@ -19,7 +19,8 @@ from bridge.wire.jsonrpc import Request
 if TYPE_CHECKING:
     from bridge.agent.terminals import Terminals
 
-_DECLINED: dict[str, Any] = {"action": "decline"}
+_DECLINED = {"action": "decline"}
+_CANCELLED = {"action": "cancel"}
 
 
 class Services:
@@ -30,6 +31,8 @@ class Services:
     ) -> None:
         self._wants = wants
         self._event = event
+        self.stopping = False
+        """Between a turn's stop and its end."""
         self._enabled: frozenset[str] = frozenset()
         self._make_terminals: Callable[[], Terminals] | None = None
         self._terminals: Terminals | None = None
@@ -44,7 +47,7 @@ class Services:
     def take(self, request: Request, connection: Connection, inbound: Inbound) -> None:
         """Answers a request that is not for permission."""
         if request.method == "elicitation/create":
-            inbound.start(request, self._elicit)
+            self._take_elicitation(request, connection, inbound)
             return
         answer = self._answer_of(request.method)
         if answer is None:
@@ -71,22 +74,39 @@ class Services:
         if terminals is not None:
             await terminals.release_all()
 
-    async def _elicit(self, method: str, params: Any) -> dict[str, Any]:
+    @property
+    def waiting(self) -> bool:
+        """Whether an elicitation waits for the host, and the agent with it."""
+        return bool(self._elicitations)
+
+    def _take_elicitation(self, request: Request, connection: Connection, inbound: Inbound) -> None:
         if "elicitation" not in self._enabled or not self._wants("elicitation"):
-            return _DECLINED
+            connection.reply(request.id, _DECLINED)
+            return
+        if self.stopping:
+            connection.reply(request.id, _CANCELLED)
+            return
+        if inbound.refuses(request):
+            return
         self._count += 1
         key = f"elicitation-{self._count}"
-        answered, answer = anyio.Event(), list[dict[str, Any]]()
-        self._elicitations[key] = answered, answer
+        self._elicitations[key] = anyio.Event(), []
+        # Told at once: an update that follows on the wire follows as an event, too.
+        self._event("elicitation", {"request_id": key, "params": request.params})
+        inbound.start(request, lambda _method, _params: self._elicited(key))
+
+    async def _elicited(self, key: str) -> dict[str, Any]:
+        answered, answer = self._elicitations[key]
         try:
-            self._event("elicitation", {"request_id": key, "params": params})
             await answered.wait()
         finally:
             del self._elicitations[key]
         return answer[0]
 
     def cancel_all(self) -> None:
-        """The turn is being stopped: what waits for the host is answered `cancel`."""
+        """The turn is being stopped: what waits for the host is answered `cancel`, and so is what
+        comes until `stopping` is reset."""
+        self.stopping = True
         for key, (answered, _) in list(self._elicitations.items()):
             if not answered.is_set():
                 self.answer_elicitation(key, "cancel", None)

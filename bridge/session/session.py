@@ -82,6 +82,11 @@ class Session:
             return "dead"
         return "idle" if self.turn is None else "running"
 
+    @property
+    def waits_for_host(self) -> bool:
+        """Whether the agent has asked something that the gate or the host has yet to answer."""
+        return self.permissions.waiting or self.services.waiting
+
     def event(self, name: str, fields: dict[str, Any]) -> None:
         """Sends the host an event of this session, if it wants its kind."""
         self.host.event(name, self.name, self.turn.number if self.turn else None, fields)
@@ -245,7 +250,7 @@ class Session:
         self.turns += 1
         turn = self.turn = Turn(self.turns)
         self._job = job
-        self.permissions.stopping = False
+        self.permissions.stopping = self.services.stopping = False
         if job.message_ids is not None:
             self.event("turn", {"state": "started", "message_ids": job.message_ids})
         return turn
@@ -277,7 +282,7 @@ class Session:
         if self._job is not None:
             self._job.finish(result)
         self.turn = self._job = None
-        self.permissions.stopping = False
+        self.permissions.stopping = self.services.stopping = False
         if result.error is None:
             self._first = False
         if result.outcome == "cancelled" and turn.stopped:
