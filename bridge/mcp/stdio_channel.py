@@ -101,12 +101,15 @@ class StdioChannel:
                 # Kept last first, so that taking one is cheap.
                 self._lines = list(self._framer.feed(data))[::-1]
             except LineTooLong:
-                raise Fault(
-                    "rejected",
-                    f"the answer to {request.method} is over the limit of {self._ceiling} bytes "
-                    "(max_result_bytes)",
-                ) from None
-        return self._lines.pop()
+                raise self._too_large(request) from None
+        line = self._lines.pop()
+        if len(line) > self._ceiling:
+            raise self._too_large(request)
+        return line
+
+    def _too_large(self, request: Outgoing) -> Fault:
+        limit = f"over the limit of {self._ceiling} bytes (max_result_bytes)"
+        return Fault("rejected", f"the answer to {request.method} is {limit}")
 
     async def send(self, message: bytes) -> None:
         self._post(message)

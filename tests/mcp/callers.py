@@ -63,12 +63,18 @@ def outcome(result: Json) -> str:
     return "answered"
 
 
-async def one_call(proxy: McpProxy, server: str, tool: str, meta: Json | None = None) -> Raw:
+async def one_call(
+    proxy: McpProxy,
+    server: str,
+    tool: str,
+    meta: Json | None = None,
+    caller: "Silent | None" = None,
+) -> Raw:
     """A call at a server's own URL, where no listing is needed."""
     view = View(hub_of(proxy), server)
     params: Json = {"name": Raw(codec.encode(tool))}
     if meta is not None:
         params["_meta"] = Raw(codec.encode(meta))
-    answer = await answered(Inbound(view, Silent(), "tools/call", params))
+    answer = await answered(Inbound(view, caller or Silent(), "tools/call", params))
     assert answer.result is not None
     return answer.result

@@ -3,6 +3,7 @@
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from bridge.errors import RequestFailed
@@ -306,3 +307,27 @@ async def test_an_event_tells_of_each_attempt_and_of_no_secret() -> None:
     assert first["cause"].startswith("HTTP 500: your key was")
     assert first["seconds"] >= 0
     assert first["started"] > 0
+
+
+async def test_parallel_calls_are_bounded_and_run_at_once_up_to_that() -> None:
+    release = anyio.Event()
+    server = Fake(eras=("legacy",))
+
+    async def waits(server: Fake, peer: Peer, seen: Seen) -> None:
+        await release.wait()
+        await server.behave(peer, seen)
+
+    async with server.running(), McpProxy(lambda event: None) as proxy:
+        entry = {"type": "http", "name": "s", "url": server.url, "headers": []}
+        proxy.mount("a", [entry], {"s": {"max_parallel": 3}})
+        await proxy.list_tools("a")
+        server.acts["tools/call"] = [waits] * 3
+        async with anyio.create_task_group() as tasks:
+            for _ in range(8):
+                tasks.start_soon(proxy.call_tool, "a", "s_echo", {})
+            await server.until(lambda: len(server.steps("tools/call")) == 3)
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+            assert len(server.steps("initialize")) == 1 + 3
+            release.set()
+    assert server.executed == {"echo": 8}
