@@ -44,8 +44,8 @@ demo: setup ## the whole main job on loopback: no key, no node
 	$(BIN)/acp-mcp-bridge demo $(ARGS)
 
 bench: setup ## the daemon against the reference daemon: ratios and bars
-	@$(INSTALL) bench
-	$(BIN)/python -m tests.bench $(ARGS)
+	@$(INSTALL) verifiers-0.4 reference
+	$(BIN)/python -m bench $(ARGS)
 
 conformance: setup ## the conformance suite on our own agent, client and daemon
 	$(BIN)/python -m conformance $(ARGS)

@@ -11,6 +11,7 @@ and .peers in the checkout; nothing is taken from, or left in, the machine or HO
     node-more        .peers/node-more: codex-acp, copilot
     verifiers-0.4    .peers/verifiers-0.4: the harness, unchanged
     verifiers-0.2    .peers/verifiers-0.2: its previous generation
+    reference        .peers/reference: what verifiers 0.4's own runner script asks for, to measure
     wheelhouse       .peers/wheelhouse: the runtime dependencies, and uv, as wheels
     lock             writes every lock anew (not a part of any set-up)
 """
@@ -116,7 +117,7 @@ PARTS = {
     ),
 } | {
     name: Part(PEERS / name, (HERE / f"{name}.lock",), harness(HERE / f"{name}.lock"))
-    for name in ("verifiers-0.4", "verifiers-0.2")
+    for name in ("verifiers-0.4", "verifiers-0.2", "reference")
 }
 
 
@@ -150,7 +151,7 @@ def lock() -> None:
     dev = ROOT / "requirements-dev.lock"
     run(*compile_lock, dev, pyproject, HERE / "pip.in", "--group", "dev")
     run(*compile_lock, ROOT / "requirements.lock", pyproject, "--constraint", dev)
-    for name in ("uv", "verifiers-0.4", "verifiers-0.2"):
+    for name in ("uv", "verifiers-0.4", "verifiers-0.2", "reference"):
         run(*compile_lock, HERE / f"{name}.lock", HERE / f"{name}.in")
     for source in (HERE / "pyright", HERE / "node", HERE / "node_more"):
         (source / "package-lock.json").unlink(missing_ok=True)
