@@ -132,7 +132,9 @@ class Family:
         self._corpses, self._orphans = corpses, orphans
 
     def _adopt_orphans(self) -> None:
-        """Makes us the parent of our descendants' orphans, where the system can (Linux)."""
+        """Makes us the parent of our descendants' orphans, where the system can (Linux).
+
+        What a first child orphans before this is done goes to init; its mark still tells."""
         if self._adopting or not os.path.isdir(PROC):
             return
         self._adopting = True

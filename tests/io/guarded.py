@@ -56,6 +56,9 @@ async def main(family: Family, scripts: list[str]) -> str:
             child = await stack.enter_async_context(
                 spawn(["sh", "-c", script], env=env(), family=family)
             )
+            if script.startswith("read"):
+                # It waits until the daemon has become the one who adopts its orphans.
+                child.stdin.post(b"go\n")
             line = await child.stdout.receive()
             say("child", child.pid, line.decode().strip())
         say("ready")

@@ -152,7 +152,7 @@ def test_of_a_daemon_inside_a_daemon_nothing_is_left_either(start, mark):
 
 
 def test_an_orphan_without_mark_is_known_to_the_guardian_after_the_chores(start):
-    daemon = start("asyncio", f"setsid -f {WASHED}; cat")
+    daemon = start("asyncio", f"read go; setsid -f {WASHED}; cat")
     assert daemon.order("chores") == "done"
     daemon.kill()
     until_sync(lambda: not any(map(alive, daemon.pids)))
@@ -169,7 +169,7 @@ def test_when_a_daemon_has_ended_in_order_nothing_is_left_for_a_moment(loop, sta
 
 
 def test_what_the_daemon_did_not_stop_is_gone_before_it_is(start, mark):
-    daemon = start("uvloop", *TREES.values(), f"setsid -f {WASHED}; cat")
+    daemon = start("uvloop", *TREES.values(), f"read go; setsid -f {WASHED}; cat")
     daemon.order("abandon")
     daemon.process.wait(30)
     assert not any(map(alive, [*daemon.pids, daemon.guardian]))
