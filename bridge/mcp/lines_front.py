@@ -1,7 +1,8 @@
 """The agent-facing side over lines: stdio, or the shim's tunnel; both eras.
 
-Rules: a line is a message; requests are carried out side by side, initialize alone; the end of
-input ends everything that runs. Called by `bridge.mcp.service` (stdio) and `http_front` (shim).
+Rules: a line is a message; requests are carried out side by side, initialize alone; after the end
+of input what runs has a moment to be answered (input may come from a file).
+Called by `bridge.mcp.alone` (stdio) and `http_front` (the shim's tunnel).
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,6 +21,7 @@ from bridge.wire.jsonrpc import Malformed, Notification, Request, Response
 from bridge.wire.lines import LineFramer, LineTooLong
 
 LINE_LIMIT = 256 << 20
+_LAST_MOMENT = 1.5
 
 
 async def converse(
@@ -33,11 +35,13 @@ async def converse(
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(front.pour)
-            while data := await receive():
-                for line in framer.feed(data):
-                    await front.take(line, tasks)
-            if last := framer.end():
-                await front.take(last, tasks)
+            async with anyio.create_task_group() as requests:
+                while data := await receive():
+                    for line in framer.feed(data):
+                        await front.take(line, requests)
+                if last := framer.end():
+                    await front.take(last, requests)
+                requests.cancel_scope.deadline = anyio.current_time() + _LAST_MOMENT
             tasks.cancel_scope.cancel()
     except* anyio.BrokenResourceError:
         # The client does not read any more.
