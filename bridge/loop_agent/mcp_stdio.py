@@ -93,12 +93,13 @@ async def _receive(
                     log.warning("on an MCP server's stdout, not MCP: %.200r", bytes(line))
                     continue
                 await messages.send(message)
-    with anyio.move_on_after(_TERM):
-        await process.wait()
-    await process.drained_stderr(_TERM)
-    words = str(process.status or "it closed its stdout")
-    tail = process.stderr_tail().strip()[-_TAIL:]
-    raise ServerEnded(f"the server ended ({words})" + (f"; its stderr: {tail}" if tail else ""))
+        # The cause first: once the client sees its stream closed, it only knows that much.
+        with anyio.move_on_after(_TERM):
+            await process.wait()
+        await process.drained_stderr(_TERM)
+        words = str(process.status or "it closed its stdout")
+        tail = process.stderr_tail().strip()[-_TAIL:]
+        raise ServerEnded(f"the server ended ({words})" + (f"; its stderr: {tail}" if tail else ""))
 
 
 def _pass_on(data: bytes) -> None:

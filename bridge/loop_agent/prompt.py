@@ -42,7 +42,7 @@ def title_of(blocks: list[dict[str, Any]], limit: int = 80) -> str:
     for block in blocks:
         text = block.get("text")
         if isinstance(text, str) and text.strip():
-            line = text.strip().splitlines()[0]
+            line = text.strip().splitlines()[0].rstrip()
             return line if len(line) <= limit else line[: limit - 1] + "…"
     return "(no text)"
 

@@ -1,0 +1,95 @@
+"""The edit tool, on real files."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bridge.loop_agent.toolbox import Result, ToolError
+from bridge.loop_agent.tools.edit import LARGEST, Edit
+
+pytestmark = pytest.mark.anyio
+
+
+async def edit(cwd: Path, path: str, old: str, new: str, **more: object) -> Result:
+    arguments = {"path": path, "old_string": old, "new_string": new, **more}
+    return await Edit(str(cwd)).plan(arguments).run()
+
+
+async def test_a_string_is_replaced_and_the_mode_stays(tmp_path: Path) -> None:
+    file = tmp_path / "run.sh"
+    file.write_text("echo one\n")
+    file.chmod(0o755)
+    await edit(tmp_path, "run.sh", "one", "two")
+    assert file.read_text() == "echo two\n"
+    assert file.stat().st_mode & 0o777 == 0o755
+    assert os.listdir(tmp_path) == ["run.sh"]
+
+
+async def test_a_file_is_created_with_its_directories(tmp_path: Path) -> None:
+    plan = Edit(str(tmp_path)).plan({"path": "a/b.txt", "old_string": "", "new_string": "é\n"})
+    path = str(tmp_path / "a/b.txt")
+    assert plan.preview == [{"type": "diff", "path": path, "oldText": None, "newText": "é\n"}]
+    result = await plan.run()
+    assert Path(path).read_bytes() == "é\n".encode()  # noqa: ASYNC240
+    assert result.raw == {"path": path, "created": True}
+    umask = os.umask(0)
+    os.umask(umask)
+    assert Path(path).stat().st_mode & 0o777 == 0o666 & ~umask  # noqa: ASYNC240
+
+
+async def test_line_ends_stay_what_they_were(tmp_path: Path) -> None:
+    file = tmp_path / "dos.txt"
+    file.write_bytes(b"a\r\nb\r\nc\r\n")
+    await edit(tmp_path, "dos.txt", "a\nb", "1\n2")
+    assert file.read_bytes() == b"1\r\n2\r\nc\r\n"
+
+
+async def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("one")
+    (tmp_path / "link").symlink_to("real")
+    await edit(tmp_path, "link", "one", "two")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "two"
+
+
+async def test_every_occurrence_only_where_asked(tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    file.write_text("a a a")
+    with pytest.raises(ToolError, match="occurs 3 times"):
+        await edit(tmp_path, "x", "a", "b")
+    await edit(tmp_path, "x", "a", "b", replace_all=True)
+    assert file.read_text() == "b b b"
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "words"),
+    [
+        ("x", "nope", "y", "does not occur"),
+        ("x", "", "y", "exists and is not empty"),
+        ("x", "text", "text", "the same"),
+        ("missing", "a", "b", "does not exist"),
+        ("binary", "a", "b", "not a UTF-8"),
+        ("large", "a", "b", "over"),
+        (".", "a", "b", "cannot be read"),
+    ],
+)
+async def test_what_cannot_be_done_is_said(
+    tmp_path: Path, path: str, old: str, new: str, words: str
+) -> None:
+    (tmp_path / "x").write_text("text")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    (tmp_path / "large").write_bytes(b"a" * (LARGEST + 1))
+    with pytest.raises(ToolError, match=words):
+        await edit(tmp_path, path, old, new)
+    assert (tmp_path / "x").read_text() == "text"
+
+
+async def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    file.write_text("one")
+    plan = Edit(str(tmp_path)).plan({"path": "x", "old_string": "one", "new_string": "two"})
+    file.write_text("one and more")
+    with pytest.raises(ToolError, match="changed in the meantime"):
+        await plan.run()
+    assert file.read_text() == "one and more"
