@@ -24,12 +24,12 @@ class Incoming(msgspec.Struct, gc=False):
     line: bytes
 
     def raw(self) -> Raw:
-        """The update object as the agent wrote it (one with lone surrogates or NaN in it, as we
-        write it); raises JSONError if it is not UTF-8."""
+        """The update object as the agent wrote it (with NaN in it, as we write it); raises
+        JSONError if it is not UTF-8."""
         try:
             raw = _decode_raw(self.line).params.update
         except (msgspec.DecodeError, RecursionError):
-            return Raw(codec.encode(codec.decode(self.line)["params"]["update"]))
+            return Raw(_update_in(self.line))
         data = bytes(raw)
         if not data.isascii():
             try:
@@ -93,6 +93,21 @@ def read(notification: Notification) -> Incoming | None:
     outer = codec.mapping(params.get("_meta"))
     line = notification.line.removeprefix(codec.BOM)
     return Incoming(UpdateParams(params["sessionId"], update, outer), line)
+
+
+def _update_in(line: bytes) -> bytes:
+    """The update object's bytes in a line that msgspec refuses (lone surrogates, NaN)."""
+    # Rare, and so is the need for a scanner.
+    from bridge.wire import json_scan
+
+    try:
+        start, end = json_scan.skip_space(line, 0), 0
+        for name in ("params", "update"):
+            spans = {member.key: member for member in json_scan.members(line, start, {})}
+            start, end = spans[name].start, spans[name].end
+    except json_scan.NotJSON:
+        return codec.encode(codec.decode(line)["params"]["update"])
+    return line[start:end]
 
 
 def _text(value: Any) -> str | None:

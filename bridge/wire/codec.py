@@ -90,11 +90,10 @@ def _encode_leniently(value: Any) -> bytes:
 
 def escape_line_ends(data: bytes) -> bytes:
     """Escapes the three characters; in valid JSON their bytes occur inside strings only."""
-    if data.isascii():
-        return data
-    for raw, escaped in _LINE_ENDS:
-        if raw in data:
-            data = data.replace(raw, escaped)
+    if not data.isascii():
+        for raw, escaped in _LINE_ENDS:
+            if raw in data:
+                data = data.replace(raw, escaped)
     if b"\n" in data or b"\r" in data:
         # Only an embedded Raw can hold them, between its tokens.
         data = data.replace(b"\r", b" ").replace(b"\n", b" ")

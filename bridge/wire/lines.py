@@ -25,7 +25,10 @@ class LineFramer:
         self._size = 0
 
     def feed(self, data: bytes) -> Iterable[bytes]:
-        """The lines that `data` completes, in order; raises LineTooLong, after which it is done."""
+        """The lines that `data` completes, in order; raises LineTooLong, after which it is done.
+
+        `data`: no more than `ceiling` bytes, so that no line is too long all by itself.
+        """
         lines = data.split(b"\n")
         rest = lines.pop()
         if self._parts and lines:
