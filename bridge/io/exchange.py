@@ -104,7 +104,8 @@ class Exchange:
         BrokenResourceError when the client has left.
         """
         while not self._body.done:
-            await self._ask()
+            if not self._asked:
+                await self._ask()
             data = await self._channel.take()
             if not data:
                 raise anyio.BrokenResourceError("the client left")
@@ -120,13 +121,15 @@ class Exchange:
 
     async def _ask(self) -> None:
         """Tells a client that waits for it to send the body."""
-        if not self._asked:
-            self._asked = True
-            expected = self.version and b"100-continue" in http_head.members(
-                self.fields.get(b"expect")
-            )
-            if expected and self.status is None:
-                await self._channel.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+        self._asked = True
+        if self.expects_continue and self.status is None:
+            await self._channel.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    @property
+    def expects_continue(self) -> bool:
+        """Whether the client sends the body only when it is told to."""
+        expected = self.fields.get(b"expect")
+        return expected is not None and bool(self.version) and expected.lower() == b"100-continue"
 
     async def read(self, limit: int) -> bytes:
         """The whole body. Raises TooLarge over the limit; unhandled, that is answered with 413."""
@@ -190,6 +193,15 @@ class Exchange:
         else:
             await self._channel.send(head)
 
+    async def relay(self, status: int, head: bytes, first: bytes) -> None:
+        """Sends a head as it stands, and `first` with it; the body, which has the framing that the
+        head names already, goes by `send`. Only where nothing has to be added: see `keep_alive`.
+        """
+        if self.status is not None:
+            raise Answered("a second response to one request")
+        self.status = status
+        await self._channel.send(head, first)
+
     async def send(self, data: bytes) -> None:
         """Sends a part of the body, at once."""
         if self.status is None or self.whole:
@@ -226,10 +238,7 @@ class Exchange:
         """Whether the rest of the request's body, being short, has been read and dropped."""
         if self._body.done:
             return True
-        waiting = not self._asked and b"100-continue" in http_head.members(
-            self.fields.get(b"expect")
-        )
-        if waiting:
+        if not self._asked and self.expects_continue:
             return False
         dropped = 0
         while dropped < _DRAIN:

@@ -32,9 +32,10 @@ _INLINE = 1 << 16
 class Call:
     """One request and its response. Left early or by an exception, its connection is closed.
 
-    The headers are complete, Host and framing included; `body` has that framing already. `interim`
-    gets the 1xx responses but 100 and 101; `idle_timeout` is the longest wait for a byte, in
-    seconds. Entering raises UpstreamError; leaving raises what the body's iteration raised.
+    The headers are complete, Host and framing included; `body`, or `stream` where it is not there
+    yet, has that framing already. `interim` gets the 1xx responses but 100 and 101; `idle_timeout`
+    is the longest wait for a byte, in seconds. Entering raises UpstreamError; leaving raises what
+    the stream's iteration raised.
     """
 
     def __init__(
@@ -43,15 +44,16 @@ class Call:
         method: str,
         target: bytes,
         headers: Headers,
-        body: Parts | AsyncIterable[Parts] = (),
+        body: Parts = (),
         *,
+        stream: AsyncIterable[Parts] | None = None,
         interim: Interim | None = None,
         idle_timeout: float | None = None,
     ) -> None:
         self._pool = pool
         self._method = method
         self._head = http_head.request_bytes(method, target, headers)
-        self._parts, self._stream = (body, None) if isinstance(body, Sequence) else ((), body)
+        self._parts, self._stream = body, stream
         self._interim = interim
         self._idle_timeout = idle_timeout
         self._wire: Wire | None = None

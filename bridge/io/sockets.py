@@ -51,15 +51,14 @@ class Socket:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sock = sock
         self._size = CHUNK
-        self._more = False
 
     async def receive(self) -> bytes:
         """What is there, a megabyte at most; `b""` at the end. Raises BrokenResourceError."""
-        if self._more:
-            # Data that is always there must not keep the other tasks from running.
-            await anyio.lowlevel.checkpoint()
-            if (data := self.read()) is not None:
-                return data
+        # Where much is going on, the data is there once the other tasks have run; waiting for it
+        # costs a registration with the loop.
+        await anyio.lowlevel.checkpoint()
+        if (data := self.read()) is not None:
+            return data
         while True:
             try:
                 await anyio.wait_readable(self._sock.fileno())
@@ -73,12 +72,10 @@ class Socket:
         try:
             data = self._sock.recv(self._size)
         except BlockingIOError:
-            self._more = False
             return None
         except OSError as error:
             raise broken(error) from None
-        self._more = len(data) == self._size
-        if self._more:
+        if len(data) == self._size:
             self._size = min(self._size * 2, _LARGEST)
         elif self._size > CHUNK:
             self._size //= 2

@@ -20,6 +20,7 @@ from bridge.model.ledger import Account
 from bridge.model.record import Observers, Record, Silent
 from bridge.model.upstream import (
     Upstream,
+    is_end_to_end,
     join,
     reframed,
     request_headers,
@@ -144,7 +145,7 @@ class Relay:
             self._admit("turn")
         self._record.forward(self._target, headers, [])
         body = None if exchange.framing == "none" else _Outgoing(exchange, self._record)
-        await self._call(headers, body or (), upgrade=upgrade)
+        await self._call(headers, stream=body, upgrade=upgrade)
         if body is not None and body.seen and self._told and kind.purpose == "turn":
             self._look_back(b"".join(body.seen))
 
@@ -211,7 +212,12 @@ class Relay:
                 self._turn = False
 
     async def _call(
-        self, headers: Headers, body: "Parts | _Outgoing", *, upgrade: bool = False
+        self,
+        headers: Headers,
+        body: Parts = (),
+        *,
+        stream: "_Outgoing | None" = None,
+        upgrade: bool = False,
     ) -> None:
         """Sends the request and relays what comes."""
         exchange, record = self._exchange, self._record
@@ -221,6 +227,7 @@ class Relay:
             self._target,
             headers,
             body,
+            stream=stream,
             interim=lambda response: exchange.inform(response.status, response.headers),
             idle_timeout=self._route.options.idle_timeout,
         ) as call:
@@ -237,13 +244,14 @@ class Relay:
                 head.framing == "chunked" and exchange.version == 1
             )
             piece = call.ready()
-            await exchange.start(
-                head.status,
-                response_headers(head.headers, head.fields, framed=framed),
-                reason=head.reason,
-                first=b"" if piece is None else piece.raw if framed else piece.data,
-                framed=framed,
-            )
+            first = b"" if piece is None else piece.raw if framed else piece.data
+            if framed and head.version and exchange.keep_alive and is_end_to_end(head.fields):
+                await exchange.relay(head.status, head.raw, first)
+            else:
+                headers = response_headers(head.headers, head.fields, framed=framed)
+                await exchange.start(
+                    head.status, headers, reason=head.reason, first=first, framed=framed
+                )
             if piece is not None:
                 record.piece(piece.data)
             while (piece := await call.receive()) is not None:

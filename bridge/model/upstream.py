@@ -94,6 +94,11 @@ def response_headers(headers: Headers, fields: dict[bytes, bytes], *, framed: bo
     return [pair for pair in headers if pair[0].lower() not in dropped]
 
 
+def is_end_to_end(fields: dict[bytes, bytes]) -> bool:
+    """Whether a response's head can be passed on as it stands."""
+    return _HOP.isdisjoint(fields)
+
+
 def _dropped(fields: dict[bytes, bytes]) -> frozenset[bytes]:
     """The hop-by-hop fields, those that Connection names included, but the body's framing."""
     connection = fields.get(b"connection")

@@ -60,8 +60,8 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
-    """A response's head; `headers` and `fields` as in a Request, `reason` may be empty. Framing
-    `close`: the body ends with the stream.
+    """A response's head; `headers` and `fields` as in a Request, `reason` may be empty, `raw` is
+    the head as it came. Framing `close`: the body ends with the stream.
     """
 
     status: int
@@ -72,6 +72,7 @@ class Response(NamedTuple):
     length: int
     keep_alive: bool
     fields: dict[bytes, bytes]
+    raw: bytes
 
 
 def members(value: bytes | None) -> list[bytes]:
@@ -141,7 +142,7 @@ def parse_response(head: bytes, method: str) -> Response:
     if method == "HEAD" or status < 200 or status in (204, 304):
         framing = "none"
     keep = version == 1 and framing != "close" and not _closes(fields)
-    return Response(status, line[3] or b"", version, headers, framing, length, keep, fields)
+    return Response(status, line[3] or b"", version, headers, framing, length, keep, fields, head)
 
 
 def _closes(fields: dict[bytes, bytes]) -> bool:

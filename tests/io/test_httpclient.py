@@ -189,7 +189,7 @@ async def test_a_streamed_body_is_sent_as_it_comes() -> None:
 
     async with upstream(script) as port:
         headers = [*HOST, (b"Transfer-Encoding", b"chunked")]
-        async with Call(pool_at(port), "POST", b"/", headers, body()) as call:
+        async with Call(pool_at(port), "POST", b"/", headers, stream=body()) as call:
             assert (await call.head()).status == 200
 
 
@@ -203,7 +203,7 @@ async def test_what_breaks_in_the_body_is_raised_where_the_call_is_left() -> Non
 
     async with upstream(script) as port:
         with pytest.raises(LookupError, match="the body"):
-            async with Call(pool_at(port), "POST", b"/", HOST, body()) as call:
+            async with Call(pool_at(port), "POST", b"/", HOST, stream=body()) as call:
                 await call.head()
 
 
