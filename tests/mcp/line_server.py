@@ -10,6 +10,7 @@ import sys
 import time
 
 MODES = sys.argv[1:]
+NAME = next((mode[3:] for mode in MODES if mode.startswith("as:")), "echo")
 
 
 def say(message):
@@ -62,7 +63,8 @@ def answer(message):
             }
         }
     if method == "tools/list":
-        return {"result": {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}}
+        tools = [{"name": NAME, "inputSchema": {"type": "object"}}]
+        return {"result": {"tools": tools}}
     if method == "tools/call":
         if "progress" in MODES:
             token = params["_meta"]["progressToken"]
