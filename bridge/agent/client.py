@@ -43,6 +43,10 @@ SERVED = frozenset(
 """The requests a client may get in ACP version 1; any other is refused with -32601 at once."""
 
 
+Done = Callable[[dict[str, Any]], None]
+"""Called by the reader with the result that opens a session."""
+
+
 class Sink(Protocol):
     """A session, as its agent's messages see it. Called by the reader; none of these may raise."""
 
@@ -97,35 +101,38 @@ class AgentClient:
         self.capabilities = self.initialized.agent_capabilities or AgentCapabilities()
         return self.initialized
 
-    async def create(self, method: str, params: dict[str, Any], sink: Sink) -> dict[str, Any]:
-        """`session/new` or `session/fork`: the result, whose `sessionId` is bound to `sink`."""
+    async def create(self, method: str, params: dict[str, Any], sink: Sink, done: Done) -> None:
+        """`session/new` or `session/fork`: the `sessionId` of its result is bound to `sink`.
 
-        def bind(result: Any) -> None:
-            session_id = (codec.mapping(result) or {}).get("sessionId")
+        `done` is called by the reader with the result, before what was held for the session."""
+
+        def bind(value: Any) -> None:
+            result = codec.mapping(value) or {}
+            session_id = result.get("sessionId")
             if not isinstance(session_id, str):
                 raise RequestFailed(None, f"{method} was answered without a sessionId")
             self._sinks[session_id] = sink
+            done(result)
             self._deliver_early(session_id, sink)
 
         self._opening += 1
         try:
-            return await self.connection.start(method, params, bind).result()
+            await self.connection.start(method, params, bind).result()
         finally:
             self._opening -= 1
             if not self._opening:
                 while self._early:
                     self._drop_oldest()
 
-    async def restore(
-        self, method: str, params: dict[str, Any], sink: Sink, done: Callable[[], None]
-    ) -> dict[str, Any]:
+    async def restore(self, method: str, params: dict[str, Any], sink: Sink, done: Done) -> None:
         """`session/load` or `session/resume`. Replayed updates reach `sink` before `done` is called
         (by the reader, when the response passes)."""
         session_id = params["sessionId"]
         self._sinks[session_id] = sink
         try:
-            pending = self.connection.start(method, params, lambda _: done())
-            return codec.mapping(await pending.result()) or {}
+            await self.connection.start(
+                method, params, lambda value: done(codec.mapping(value) or {})
+            ).result()
         except BaseException:
             self._sinks.pop(session_id, None)
             raise
@@ -150,7 +157,11 @@ class AgentClient:
 
     def notification(self, notification: Notification) -> None:
         if notification.method == updates.METHOD:
-            incoming = updates.read(notification)
+            try:
+                incoming = updates.read(notification)
+            except codec.JSONError as error:
+                self.noise(Malformed(f"an update that cannot be read: {error}", notification.line))
+                return
             if incoming is not None:
                 self._update(incoming)
             return

@@ -15,6 +15,7 @@ from bridge.agent.client import AgentClient
 from bridge.agent.stderr import StderrShare
 from bridge.errors import BridgeError
 from bridge.io.process import Family, Process, spawn
+from bridge.log import debugging, log
 from bridge.rpc.connection import Connection, Tap
 from bridge.rpc.inbound import Inbound
 from bridge.wire.lines import LineTooLong
@@ -91,33 +92,38 @@ class Agent:
             self.gone.set()
 
     async def _read(self, connection: Connection) -> None:
-        too_long: LineTooLong | None = None
+        fault: Exception | None = None
         with self._reading:
             try:
                 await connection.run(self.client)
-            except LineTooLong as error:
-                too_long = error
+            except Exception as error:  # noqa: BLE001 - one agent's input must not end the others
+                fault = error
+                if not isinstance(error, LineTooLong):
+                    log.error("session %r: %s", self.name, error, exc_info=debugging() and error)
         with anyio.CancelScope(shield=True):
-            if too_long is None:
+            if fault is None:
                 with anyio.move_on_after(_EXIT_GRACE):
                     await self.process.wait()
             lived = self.process.status is None
             if lived and not self.stopping:
                 await self.process.stop(eof=0, term=0.5)
             await self.process.drained_stderr(_STDERR_GRACE)
-            self.death = self._cause(lived, too_long)
+            self.death = self._cause(lived, fault)
             self.explain()
             self._on_exit(self)
             connection.end(self.death.message)
 
-    def _cause(self, lived: bool, too_long: LineTooLong | None) -> BridgeError:
+    def _cause(self, lived: bool, fault: Exception | None) -> BridgeError:
         status = self.process.status
         extra: dict[str, object] = {"stderr": self.process.stderr_tail()}
         if status is not None and not lived:
             extra |= {"exit_code": status.code, "signal": status.signal}
-        if too_long is not None:
-            words = f"the agent wrote {too_long}, and was stopped"
+        if isinstance(fault, LineTooLong):
+            words = f"the agent wrote {fault}, and was stopped"
             return BridgeError(words, code="protocol", origin="agent", extra=extra)
+        if fault is not None:
+            words = f"the agent was stopped: {type(fault).__name__}: {fault}"
+            return BridgeError(words, extra=extra)
         if lived and not self.stopping:
             words = "the agent closed its stdout while it was running, and was stopped"
             return BridgeError(words, code="protocol", origin="agent", extra=extra)
@@ -144,7 +150,9 @@ class Agent:
         self._stderr.refill()
 
     def explain(self) -> None:
-        """A turn failed: the end of its stderr goes to the daemon's, if it was held back."""
+        """A turn failed: what the agent has written to its stderr by now goes to the daemon's
+        before the answer, and the end of what was held back."""
+        self.process.catch_up_stderr()
         if rest := self._stderr.rest():
             self._on_stderr(rest)
 

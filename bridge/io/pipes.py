@@ -92,6 +92,12 @@ class FdReader:
             # A reset, or the other side of a terminal is gone: no more will come.
             return b""
 
+    def available(self) -> bytes:
+        """What can be read without waiting, at most CHUNK bytes; for use beside a `receive`."""
+        if self._fd < 0 or not self._pollable or self._wait_first:
+            return b""
+        return self._read(CHUNK) or b""
+
     def idle(self) -> bool:
         """Whether a `receive` is waiting and there is nothing for it (or the stream is closed)."""
         if self._fd < 0:

@@ -36,7 +36,13 @@ _AFTERMATH = 0.2
 class Process:
     """A running child. Made by `spawn`; all of it may be used from any task of the loop."""
 
-    def __init__(self, launched: Launched, family: Family, lineage: Lineage) -> None:
+    def __init__(
+        self,
+        launched: Launched,
+        family: Family,
+        lineage: Lineage,
+        on_stderr: Callable[[bytes], None] | None,
+    ) -> None:
         self.pid = launched.child.pid
         self.stdin = None if launched.stdin is None else FdWriter(launched.stdin)
         """Who posts to it runs its `run` in a task beside."""
@@ -50,7 +56,9 @@ class Process:
         self._tail = bytearray()
         self._exited = anyio.Event()
         self._stderr_ended = anyio.Event()
-        if launched.stderr is None:
+        self._stderr = None if launched.stderr is None else FdReader(launched.stderr)
+        self._on_stderr = on_stderr
+        if self._stderr is None:
             self._stderr_ended.set()
         # What attends to the process is not cancelled with the caller: a stop under way could
         # else neither see the exit nor keep stderr flowing.
@@ -197,19 +205,28 @@ class Process:
             self._exited.set()
             self._wake.set()
 
-    async def drain(self, stderr: FdReader, on_stderr: Callable[[bytes], None] | None) -> None:
+    async def drain(self) -> None:
         """Reads stderr to its end."""
+        assert self._stderr is not None
         try:
             with self._draining:
-                while chunk := await stderr.receive():
-                    self._tail += chunk
-                    if len(self._tail) > 4 * STDERR_KEPT:
-                        del self._tail[:-STDERR_KEPT]
-                    if on_stderr is not None:
-                        on_stderr(chunk)
+                while chunk := await self._stderr.receive():
+                    self._take_stderr(chunk)
         finally:
-            stderr.close()
+            self._stderr.close()
             self._stderr_ended.set()
+
+    def catch_up_stderr(self) -> None:
+        """Takes in what the child has written to its stderr by now (a pipe's content at most)."""
+        if self._stderr is not None and (chunk := self._stderr.available()):
+            self._take_stderr(chunk)
+
+    def _take_stderr(self, chunk: bytes) -> None:
+        self._tail += chunk
+        if len(self._tail) > 4 * STDERR_KEPT:
+            del self._tail[:-STDERR_KEPT]
+        if self._on_stderr is not None:
+            self._on_stderr(chunk)
 
     async def release(self) -> None:
         """Stops the process if nobody has, and closes everything."""
@@ -242,12 +259,12 @@ async def spawn(
     """
     mark = family.mark(env.get(MARK))
     launched = launch(argv, {**env, MARK: mark}, cwd, stdin=stdin, merge_stderr=merge_stderr)
-    process = Process(launched, family, family.add(launched.child.pid, mark))
+    process = Process(launched, family, family.add(launched.child.pid, mark), on_stderr)
     failure: BaseException | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(process.attend)
         if launched.stderr is not None:
-            tasks.start_soon(process.drain, FdReader(launched.stderr), on_stderr)
+            tasks.start_soon(process.drain)
         try:
             yield process
         except BaseException as error:  # noqa: BLE001
