@@ -18,10 +18,9 @@ from bridge.host import responses
 from bridge.host.server import HostServer
 from bridge.io import stdio
 from bridge.io.guardian import Guardian
-from bridge.session import translate
+from bridge.session import opening, translate
 from bridge.session.daemon import Daemon
 from bridge.session.jobs import PromptJob
-from bridge.session.launcher import described
 from bridge.session.session import Session
 from bridge.session.turn import TurnResult
 from bridge.wire import codec
@@ -111,7 +110,7 @@ async def _prompt(session: Session, config: Config) -> responses.Response:
     try:
         if path is not None and path.exists():
             known = path.read_text().strip()
-            await session.queue.call(lambda: described(session.restore(None, known, config)))()
+            await opening.restore(session, None, known, config)
         result = await _turn(session, config)
         response = responses.turn(request, result, allow_empty=config.allow_empty_tool_reply)
         if response["ok"] and path is not None and not path.exists():

@@ -17,6 +17,12 @@ from protocol_schemas.acp import AgentCapabilities
 from protocol_schemas.host import Config
 
 Block = dict[str, Any]
+Announce = Callable[[dict[str, Any]], None]
+"""Tells the result of a call, by the reader if need be, before what follows it on the wire."""
+
+
+def unsaid(result: dict[str, Any]) -> None:
+    """The Announce of a call whose result nobody waits for."""
 
 
 class Job:
@@ -67,11 +73,11 @@ class PromptJob(Job):
 
 
 class Call(Job):
-    """A call that must wait for the turns before it (open, load, close, ...)."""
+    """A call that must wait for the turns before it (open, load, ...); it announces its result."""
 
     def __init__(
         self,
-        act: Callable[[], Awaitable[dict[str, Any]]],
+        act: Callable[[Announce], Awaitable[None]],
         respond: Callable[[dict[str, Any] | BridgeError], None],
     ) -> None:
         super().__init__()
@@ -79,11 +85,8 @@ class Call(Job):
         self._respond = respond
 
     async def run(self) -> None:
-        try:
-            outcome: dict[str, Any] | BridgeError = await self._act()
-        except BridgeError as error:
-            outcome = error
-        self._finish(outcome)
+        """Raises BridgeError, which the queue answers the call with."""
+        await self._act(self._finish)
 
     def _finish(self, outcome: dict[str, Any] | BridgeError) -> None:
         if not self.finished:
@@ -135,26 +138,6 @@ class Queue:
         """Puts a job before those that wait."""
         self._jobs.appendleft(job)
         self._work.set()
-
-    def call(
-        self, act: Callable[[], Awaitable[dict[str, Any]]]
-    ) -> Callable[[], Awaitable[dict[str, Any]]]:
-        """Has something done in its turn; await the result to get what came of it."""
-        done = anyio.Event()
-        outcome: list[dict[str, Any] | BridgeError] = []
-
-        def respond(result: dict[str, Any] | BridgeError) -> None:
-            outcome.append(result)
-            done.set()
-
-        async def answered() -> dict[str, Any]:
-            await done.wait()
-            if isinstance(outcome[0], BridgeError):
-                raise outcome[0]
-            return outcome[0]
-
-        self.put(Call(act, respond))
-        return answered
 
     async def run(self) -> None:
         """Does the jobs in order, until the queue is closed."""

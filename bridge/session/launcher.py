@@ -56,9 +56,8 @@ class Opened(msgspec.Struct):
         }
 
 
-async def described(opening: Awaitable[Opened]) -> dict[str, Any]:
-    """The result of `open` for an opening under way."""
-    return (await opening).description()
+Done = Callable[[Opened], None]
+"""Called by the agent's reader, when the response that opens a session passes."""
 
 
 class Note(Protocol):
@@ -142,12 +141,34 @@ class Launcher:
                 "this daemon speaks version 1 with it"
             )
 
-    async def new(self, agent: Agent, config: Config, sink: Sink) -> Opened:
-        """`session/new`."""
-        with failures(agent, "session/new"):
-            params = await self._params(agent, config, sink.name)
-            result = await agent.client.create("session/new", params, sink)
-        return Opened(agent, result["sessionId"], result)
+    async def new(self, agent: Agent, config: Config, sink: Sink, done: Done) -> None:
+        """`session/new`; `done` is called by the agent's reader, right when it is answered."""
+        await self._create("session/new", agent, {}, config, sink, done)
+
+    async def fork(
+        self, agent: Agent, session_id: str, config: Config, sink: Sink, done: Done
+    ) -> None:
+        """`session/fork` of a session of the same agent."""
+        if not agent.client.capabilities.session("fork"):
+            raise unsupported("the agent does not support fork: it did not advertise session/fork")
+        await self._create("session/fork", agent, {"sessionId": session_id}, config, sink, done)
+
+    async def _create(
+        self,
+        method: str,
+        agent: Agent,
+        params: dict[str, Any],
+        config: Config,
+        sink: Sink,
+        done: Done,
+    ) -> None:
+        with failures(agent, method):
+            await agent.client.create(
+                method,
+                params | await self._params(agent, config, sink.name),
+                sink,
+                lambda result: done(Opened(agent, result["sessionId"], result)),
+            )
 
     async def restore(
         self,
@@ -156,8 +177,8 @@ class Launcher:
         config: Config,
         session_id: str,
         sink: Sink,
-        done: Callable[[], None],
-    ) -> Opened:
+        done: Done,
+    ) -> None:
         """`session/load` or `session/resume`, if the agent can (None: resume, else load); `done` is
         called when the history has been replayed. Raises BridgeError(session_not_found) where the
         agent refuses."""
@@ -172,22 +193,14 @@ class Launcher:
         params = {"sessionId": session_id, **await self._params(agent, config, sink.name)}
         try:
             with failures(agent, method):
-                result = await agent.client.restore(method, params, sink, done)
+                await agent.client.restore(
+                    method, params, sink, lambda result: done(Opened(agent, session_id, result))
+                )
         except BridgeError as error:
             if error.code == "agent_error":
                 error.code = "session_not_found"
                 error.message = f"session {session_id!r} cannot be restored: {error.message}"
             raise
-        return Opened(agent, session_id, result)
-
-    async def fork(self, agent: Agent, session_id: str, config: Config, sink: Sink) -> Opened:
-        """`session/fork` of a session of the same agent."""
-        if not agent.client.capabilities.session("fork"):
-            raise unsupported("the agent does not support fork: it did not advertise session/fork")
-        params = {"sessionId": session_id, **await self._params(agent, config, sink.name)}
-        with failures(agent, "session/fork"):
-            result = await agent.client.create("session/fork", params, sink)
-        return Opened(agent, result["sessionId"], result)
 
     def terminals(self, config: Config) -> "Terminals":
         """The terminal service for a session."""

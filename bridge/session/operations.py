@@ -18,11 +18,10 @@ from bridge.host import responses
 from bridge.host.requests import fields_of
 from bridge.log import debugging, log
 from bridge.rpc.connection import LINE_CEILING
-from bridge.session import controls, translate
+from bridge.session import controls, opening, translate
 from bridge.session.attendance import CLOSE_GRACE
 from bridge.session.daemon import Daemon
-from bridge.session.jobs import Block, PromptJob
-from bridge.session.launcher import described
+from bridge.session.jobs import Announce, Block, Call, PromptJob
 from bridge.session.session import Session
 from bridge.session.turn import TurnResult
 from bridge.wire import codec, packets
@@ -84,7 +83,7 @@ class Operations:
         return ["prompt", *self._table]
 
     def _begin(self, request: dict[str, Any]) -> dict[str, Any] | _Waits | None:
-        """The result, or what gives it; None for a prompt, which is answered by its job."""
+        """The result, or what gives it; None for what is answered by its job."""
         name = request["operation"]
         session = request.get("session", "")
         if not isinstance(session, str):
@@ -173,41 +172,58 @@ class Operations:
             "limits": {"packet_bytes": packets.CEILING, "agent_line_bytes": LINE_CEILING},
         }
 
-    def _open(self, request: dict[str, Any], name: str) -> _Waits:
+    def _open(self, request: dict[str, Any], name: str) -> None:
         config = fields_of(request, shapes.Open).config
         session = self._daemon.session(name)
-        return session.queue.call(lambda: described(session.open(config)))
+        self._call(request, session, lambda announce: opening.create(session, config, announce))
 
-    def _restore(self, method: str, request: dict[str, Any], name: str) -> _Waits:
+    def _restore(self, method: str, request: dict[str, Any], name: str) -> None:
         fields = fields_of(request, shapes.Restore)
         session = self._daemon.session(name)
-        return session.queue.call(
-            lambda: described(session.restore(method, fields.session_id, fields.config))
-        )
 
-    def _resume(self, request: dict[str, Any], name: str) -> _Waits:
-        return self._restore("session/resume", request, name)
+        async def act(announce: Announce) -> None:
+            await opening.restore(session, method, fields.session_id, fields.config, announce)
 
-    def _load(self, request: dict[str, Any], name: str) -> _Waits:
-        return self._restore("session/load", request, name)
+        self._call(request, session, act)
 
-    def _fork(self, request: dict[str, Any], name: str) -> _Waits:
+    def _resume(self, request: dict[str, Any], name: str) -> None:
+        self._restore("session/resume", request, name)
+
+    def _load(self, request: dict[str, Any], name: str) -> None:
+        self._restore("session/load", request, name)
+
+    def _fork(self, request: dict[str, Any], name: str) -> None:
         fields = fields_of(request, shapes.Fork)
         source = self._daemon.known(name)
         source.living()
         if fields.new_session in self._daemon.sessions:
             raise invalid_request(f"there is a session {fields.new_session!r} already")
         branch = self._daemon.session(fields.new_session)
-        forked = branch.queue.call(lambda: described(branch.fork(source, fields.cwd)))
 
-        async def finish() -> _Result:
+        async def act(announce: Announce) -> None:
             try:
-                return await forked()
+                await opening.fork(branch, source, fields.cwd, announce)
             except BridgeError:
-                await self._daemon.close(branch)
+                self._group.start_soon(self._daemon.close, branch)
                 raise
 
-        return finish
+        self._call(request, branch, act)
+
+    def _call(
+        self,
+        request: dict[str, Any],
+        session: Session,
+        act: Callable[[Announce], Awaitable[None]],
+    ) -> None:
+        """Queues a call; it is answered where its result comes by, so that nothing precedes it."""
+
+        def respond(outcome: dict[str, Any] | BridgeError) -> None:
+            if isinstance(outcome, BridgeError):
+                self._fail(request, outcome)
+            else:
+                self._host.send(responses.success(request, outcome))
+
+        session.queue.put(Call(act, respond))
 
     def _steer(self, request: dict[str, Any], name: str) -> _Result | _Waits:
         fields = fields_of(request, shapes.Steer)

@@ -9,11 +9,10 @@ Owns: the queue of jobs, the running turn, the ACP session. Rules:
 Driven by `bridge.session.operations`; its agents come from `bridge.session.launcher`.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Literal
 
 import anyio
-import msgspec
 
 from bridge.agent.client import AgentClient
 from bridge.agent.supervisor import Agent
@@ -23,10 +22,10 @@ from bridge.host import responses
 from bridge.host.server import HostServer
 from bridge.log import log
 from bridge.rpc.connection import ConnectionEnded
-from bridge.session import attendance, translate
+from bridge.session import attendance, opening, translate
 from bridge.session.faults import agent_error, death
-from bridge.session.jobs import Block, PromptJob, Queue
-from bridge.session.launcher import START_TIMEOUT, Launcher, Opened, check_unchanged
+from bridge.session.jobs import Announce, Block, PromptJob, Queue
+from bridge.session.launcher import Launcher, Opened, check_unchanged
 from bridge.session.mailbox import Mailbox
 from bridge.session.permissions import Permissions
 from bridge.session.services import Services
@@ -63,10 +62,10 @@ class Session:
         self.services = Services(host.wants, self.event)
         self._changed = anyio.Event()
         self._job: PromptJob | None = None
-        self._native = native
+        self.native = native
         self._first = True
-        self._replaying = False
-        self._opening = False
+        self.replaying = False
+        self.opening = False
         self._closed = False
         self.queue = Queue(name, self._prompt, after=self._post_mail)
 
@@ -74,7 +73,7 @@ class Session:
     def state(self) -> State:
         if self._closed:
             return "closed"
-        if self._opening:
+        if self.opening:
             return "opening"
         if self.agent is None or self.session_id is None:
             return "new"
@@ -91,88 +90,18 @@ class Session:
         """Sends the host an event of this session, if it wants its kind."""
         self.host.event(name, self.name, self.turn.number if self.turn else None, fields)
 
-    # opening
 
-    async def open(self, config: Config) -> Opened:
-        """`session/new` on an agent of its own; raises BridgeError."""
-        return await self._open(config, lambda agent: self.launcher.new(agent, config, self))
 
-    async def restore(self, method: str | None, session_id: str, config: Config) -> Opened:
-        """`session/load` or `session/resume` (None: what the agent can); what is replayed is
-        marked and never output."""
-
-        def replayed() -> None:
-            self._replaying = False
-
-        self._replaying = method != "session/resume"
-        try:
-            opened = await self._open(
-                config,
-                lambda agent: self.launcher.restore(
-                    method, agent, config, session_id, self, replayed
-                ),
-            )
-        finally:
-            self._replaying = False
-        self._first = False
-        return opened
-
-    async def fork(self, source: "Session", cwd: str | None) -> Opened:
-        """`session/fork` of another session, on its agent."""
-        config = msgspec.structs.replace(source.config, cwd=cwd or source.config.cwd)
-        self._configure(config)
-        agent, session_id = source.living(), source.session_id or ""
-        seconds = _start_timeout(config)
-        with anyio.move_on_after(seconds):
-            opened = await self.launcher.fork(agent, session_id, config, self)
-            self.adopt(opened, config)
-            self._first = False
-            return opened
-        raise BridgeError(
-            f"the agent did not answer session/fork within {seconds:g} s (start_timeout)",
-            code="timeout",
-            origin="agent",
-        )
-
-    async def _open(self, config: Config, make: Callable[[Agent], Awaitable[Opened]]) -> Opened:
-        if self.state in ("idle", "running"):
-            raise invalid_request(f"session {self.name!r} is open already")
-        seconds = _start_timeout(config)
-        await self.services.release()
-        kept = self.agent if self.agent is not None and self.agent.death is None else None
-        self.agent, self.session_id = None, None
-        self._opening = True
-        agent = kept
-        try:
-            with anyio.move_on_after(seconds):
-                self._configure(config)
-                if agent is None:
-                    agent = await self.launcher.start(self.name, config, native=self._native())
-                opened = await make(agent)
-                self.adopt(opened, config)
-                return opened
-            raise BridgeError(
-                f"the agent was not ready within {seconds:g} s (start_timeout) and was stopped",
-                code="timeout",
-                origin="agent",
-            )
-        except BaseException as error:
-            if isinstance(error, BridgeError) and error.code == "auth_required":
-                # It stays, so that `authenticate` can reach it before the next try.
-                self.agent = agent
-            elif agent is not None:
-                await agent.stop(eof=0.3, term=0.5)
-            raise
-        finally:
-            self._opening = False
-
-    def adopt(self, opened: Opened, config: Config) -> None:
-        """Takes an ACP session for its own."""
+    def adopt(self, opened: Opened, config: Config, announce: Announce, *, first: bool) -> None:
+        """The reader's: takes an ACP session for its own, before any more of it comes."""
         self.agent, self.session_id, self.opened = opened.agent, opened.session_id, opened.result
         self.config = config
-        self._first = True
+        self._first = first
+        self.opening = self.replaying = False
+        announce(opened.description())
 
-    def _configure(self, config: Config) -> None:
+    def configure(self, config: Config) -> None:
+        """Sets what its agent may ask for; raises BridgeError(invalid_request)."""
         self._permit(config, anew=True)
         self.services.enable(config.client_services, lambda: self.launcher.terminals(config))
 
@@ -210,7 +139,7 @@ class Session:
             return
         config = job.config or self.config
         if self.session_id is None:
-            await self.open(job.opening or config)
+            await opening.create(self, job.opening or config)
         agent = self.living()
         check_unchanged(config, self.config)
         if job.config is not None:
@@ -383,7 +312,7 @@ class Session:
         except codec.JSONError as error:
             log.warning("session %r: an update that is not UTF-8: %s", self.name, error)
             return
-        self.host.update(self.name, turn.number if turn else None, raw, replay=self._replaying)
+        self.host.update(self.name, turn.number if turn else None, raw, replay=self.replaying)
 
     def request(self, request: Request, client: AgentClient) -> None:
         if request.method == "session/request_permission":
@@ -393,7 +322,3 @@ class Session:
 
     def notification(self, notification: Notification) -> None:
         """Notifications other than updates change nothing here."""
-
-
-def _start_timeout(config: Config) -> float:
-    return START_TIMEOUT if config.start_timeout is None else config.start_timeout
