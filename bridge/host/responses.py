@@ -29,6 +29,7 @@ class Result(Protocol):
     outcome: Any
     usage: dict[str, Any] | None
     tool_statuses: list[str]
+    limit: str | None
     error: BridgeError | None
 
     @property
@@ -97,7 +98,8 @@ def _beside(result: Result) -> Response:
         "agent_stop_reason": result.agent_stop_reason,
         "outcome": result.outcome,
         "usage": result.usage,
-        "truncated": result.outcome == "truncated",
+        "truncated": result.outcome == "truncated" or result.limit is not None,
+        **({} if result.limit is None else {"limit": result.limit}),
     }
 
 

@@ -141,6 +141,7 @@ class Operations:
 
         def respond(result: TurnResult) -> None:
             self._daemon.counters["turns"] += 1
+            result.limit = self._daemon.proxies.stopped_by(name)
             allow = config.allow_empty_tool_reply
             self._host.send(responses.turn(request, result, allow_empty=allow))
 

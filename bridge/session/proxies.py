@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from bridge.errors import BridgeError, RequestFailed, invalid_request
+from bridge.errors import BridgeError, RequestFailed, UsageError, invalid_request
 from bridge.io.process import Family
 from bridge.wire import codec
 from protocol_schemas.host import Config
@@ -54,6 +54,7 @@ class Proxies:
         alive: Callable[[str], None],
         policy: Policy,
         on_secret: Callable[[str], None] | None = None,
+        model_tap: Any = None,
     ) -> None:
         self._group = group
         self._family = family
@@ -62,6 +63,7 @@ class Proxies:
         self._alive = alive
         self._policy = policy
         self._on_secret = on_secret
+        self._model_tap = model_tap
         self._lock = anyio.Lock()
         self._ending = anyio.Event()
         self._mcp: McpProxy | None = None
@@ -127,8 +129,66 @@ class Proxies:
     # model
 
     async def launch(self, session: str, config: Config, launch: Launch) -> Launch:
-        """The agent's command line and environment, its model endpoints replaced by ours."""
-        return launch
+        """The agent's command line and environment, its model endpoints replaced by ours.
+
+        Raises BridgeError(invalid_request) for options or a URL that are wrong.
+        """
+        argv, env = launch
+        if not self._policy.model or config.model_proxy == "off":
+            return launch
+        if not any("://" in value for value in (*env.values(), *argv)):
+            return launch
+        from bridge.model.rewrite import rewrite
+        from protocol_schemas.model import ModelOptions
+
+        found: list[str] = []
+        rewrite(env, argv, self._policy.intercept, lambda url: found.append(url) or url)
+        if not found:
+            return launch
+        try:
+            options = codec.convert(config.model or {}, ModelOptions)
+            proxy = await self._model_proxy()
+            env, argv = rewrite(
+                env,
+                argv,
+                self._policy.intercept,
+                lambda url: proxy.route(options.upstream or url, session=session, options=options),
+            )
+        except (codec.JSONError, UsageError) as error:
+            raise invalid_request(f"config.model: {error}") from None
+        return argv, env
+
+    async def _model_proxy(self) -> "ModelProxy":
+        async with self._lock:
+            proxy = self._model
+            if proxy is None:
+                proxy = self._model = await self._group.start(self._run_model)
+            return proxy
+
+    async def _run_model(self, *, task_status: TaskStatus["ModelProxy"]) -> None:
+        from bridge.model.service import ModelProxy
+
+        async with ModelProxy(
+            self._model_event, self._observed(), on_secret=self._on_secret
+        ) as proxy:
+            task_status.started(proxy)
+            await self._ending.wait()
+
+    def _observed(self) -> Any:
+        """The model proxy's tap: what passes is a sign of life, and goes to the trace."""
+        alive, trace = self._alive, self._model_tap
+
+        def tap(
+            kind: str, session: str, exchange: int, direction: Any, data: Json, payload: Any
+        ) -> None:
+            alive(session)
+            if trace is not None:
+                trace(kind, session, exchange, direction, data, payload)
+
+        return tap
+
+    def _model_event(self, fields: Json) -> None:
+        self._told("model", fields.pop("session"), fields)
 
     def stopped_by(self, session: str) -> str | None:
         """The limit that ended the session's model calls, by its name in `config.model.limits`."""

@@ -90,8 +90,6 @@ class Session:
         """Sends the host an event of this session, if it wants its kind."""
         self.host.event(name, self.name, self.turn.number if self.turn else None, fields)
 
-
-
     def adopt(self, opened: Opened, config: Config, announce: Announce, *, first: bool) -> None:
         """The reader's: takes an ACP session for its own, before any more of it comes."""
         self.agent, self.session_id, self.opened = opened.agent, opened.session_id, opened.result

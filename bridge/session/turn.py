@@ -37,6 +37,8 @@ class TurnResult(msgspec.Struct):
     outcome: Outcome = "failed"
     usage: dict[str, Any] | None = None
     tool_statuses: list[str] = []
+    limit: str | None = None
+    """The limit on the model's use that stopped it (`config.model.limits`)."""
     error: BridgeError | None = None
 
     @property
