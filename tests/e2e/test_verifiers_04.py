@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.peers.agent import scripted
+from tests.peers.node_agents import claude
 from tests.peers.servers import Server
 from tests.peers.verifiers import BRIDGE, Bench
 
@@ -106,3 +107,41 @@ def test_an_agent_s_death_is_named(bench: Bench, model: Server) -> None:
     result = bench.run("drive_04.py", model.url, "dying", BRIDGE_HARNESS=json.dumps(spec))["dying"]
     assert result["ok"] is False
     assert "exit code 3" in " ".join(result["errors"])
+
+
+@pytest.fixture(scope="module")
+def on_claude(bench: Bench, model: Server, tools: Server) -> dict[str, Any]:
+    """The same rollouts on Claude Code's adapter, which speaks Anthropic's wire."""
+    recipe = claude(bench.directory / "claude", "{base}", tools.url)
+    settings = {"permissions": {"ask": ["*"]}}
+    spec = {
+        "command": recipe.command,
+        "env": recipe.environment
+        | {"ANTHROPIC_API_KEY": "{secret}", "CLAUDE_CONFIG_DIR": ".claude-settings"},
+        "files": {".claude-settings/settings.json": json.dumps(settings)},
+        "session_meta": recipe.config["session_meta"],
+        "mcp_urls": {"tiny": tools.url},
+    }
+    names = ["several_turns", "mcp_call", "gate_allows", "gate_denies", "steered"]
+    return bench.run("drive_04.py", model.url, *names, BRIDGE_HARNESS=json.dumps(spec))
+
+
+def test_claude_has_several_turns(on_claude: dict[str, Any]) -> None:
+    result = on_claude["several_turns"]
+    assert result["replies"] == ["one", "two", "pong"]
+    assert (result["ok"], result["stop"]) == (True, "user_closed")
+
+
+def test_claude_calls_mcp_tools(on_claude: dict[str, Any]) -> None:
+    assert on_claude["mcp_call"]["replies"] == ["the tool said: echo: over MCP"]
+
+
+def test_the_gate_polices_claude(on_claude: dict[str, Any]) -> None:
+    assert "allowed" in tool_results(on_claude["gate_allows"])[0]
+    assert tool_results(on_claude["gate_denies"]) == ["blocked by policy"]
+    assert on_claude["gate_denies"]["replies"][-1] == "still here"
+
+
+def test_claude_is_steered(on_claude: dict[str, Any]) -> None:
+    assert on_claude["steered"]["receipt"] == {"outcome": "injected"}
+    assert on_claude["steered"]["ok"] is True

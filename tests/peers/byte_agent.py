@@ -81,6 +81,12 @@ def grandchild() -> None:
     (folder / "pid").write_text(str(child.pid))
 
 
+def hang() -> None:
+    # Not pause(): the signal may be taken by the other thread.
+    while True:
+        time.sleep(0.02)
+
+
 def close(name: str) -> None:
     os.close({"stdin": 0, "stdout": 1}[name])
 
@@ -96,7 +102,7 @@ def main() -> None:
         "grandchild": grandchild,
         "deafen": lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
         "close": close,
-        "hang": signal.pause,
+        "hang": hang,
         "exit": lambda code: os._exit(int(code)),
         "kill": lambda name: os.kill(os.getpid(), getattr(signal, name)),
     }

@@ -9,6 +9,8 @@ and .peers in the checkout; nothing is taken from, or left in, the machine or HO
     pyright          .peers/pyright: the type checker, from npm
     node             .peers/node: node, claude-agent-acp, pi
     node-more        .peers/node-more: codex-acp, copilot
+    node-mcp         .peers/node-mcp: MCP servers and clients, the official conformance runner
+    fastmcp          .peers/fastmcp: FastMCP, a server and a proxy to be measured against
     verifiers-0.4    .peers/verifiers-0.4: the harness, unchanged
     verifiers-0.2    .peers/verifiers-0.2: its previous generation
     reference        .peers/reference: what verifiers 0.4's own runner script asks for, to measure
@@ -112,12 +114,13 @@ PARTS = {
     "pyright": npm_part("pyright", HERE / "pyright"),
     "node": npm_part("node", HERE / "node"),
     "node-more": npm_part("node-more", HERE / "node_more"),
+    "node-mcp": npm_part("node-mcp", HERE / "node_mcp"),
     "wheelhouse": Part(
         PEERS / "wheelhouse", (ROOT / "requirements.lock", HERE / "uv.lock"), build_wheelhouse
     ),
 } | {
     name: Part(PEERS / name, (HERE / f"{name}.lock",), harness(HERE / f"{name}.lock"))
-    for name in ("verifiers-0.4", "verifiers-0.2", "reference")
+    for name in ("verifiers-0.4", "verifiers-0.2", "reference", "fastmcp")
 }
 
 
@@ -151,9 +154,9 @@ def lock() -> None:
     dev = ROOT / "requirements-dev.lock"
     run(*compile_lock, dev, pyproject, HERE / "pip.in", "--group", "dev")
     run(*compile_lock, ROOT / "requirements.lock", pyproject, "--constraint", dev)
-    for name in ("uv", "verifiers-0.4", "verifiers-0.2", "reference"):
+    for name in ("uv", "verifiers-0.4", "verifiers-0.2", "reference", "fastmcp"):
         run(*compile_lock, HERE / f"{name}.lock", HERE / f"{name}.in")
-    for source in (HERE / "pyright", HERE / "node", HERE / "node_more"):
+    for source in (HERE / "pyright", HERE / "node", HERE / "node_more", HERE / "node_mcp"):
         (source / "package-lock.json").unlink(missing_ok=True)
         run("npm", "install", "--silent", "--package-lock-only", cwd=source)
 

@@ -107,7 +107,7 @@ async def steered(url: str) -> dict[str, Any]:
     """A message that overtakes a running turn, once the model has begun to speak."""
     async with agent(url).interaction(vf.Task(vf.TaskData())) as interaction:
         early = await interaction.steer("SAY too early")
-        turn = asyncio.create_task(interaction.turn("SLOW 30"))
+        turn = asyncio.create_task(interaction.turn("SLOW 3"))
         receipt = early
         while receipt["outcome"] != "injected":
             await asyncio.sleep(0.05)
