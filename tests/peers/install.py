@@ -152,7 +152,7 @@ def lock() -> None:
     compile_lock += ["--upgrade", "--output-file"]
     pyproject = ROOT / "pyproject.toml"
     dev = ROOT / "requirements-dev.lock"
-    run(*compile_lock, dev, pyproject, HERE / "pip.in", "--group", "dev")
+    run(*compile_lock, dev, pyproject, HERE / "setup.in", "--group", "dev")
     run(*compile_lock, ROOT / "requirements.lock", pyproject, "--constraint", dev)
     for name in ("uv", "verifiers-0.4", "verifiers-0.2", "reference", "fastmcp"):
         run(*compile_lock, HERE / f"{name}.lock", HERE / f"{name}.in")
