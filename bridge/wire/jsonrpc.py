@@ -136,43 +136,42 @@ def _fault(raw: Raw) -> Fault | None:
 
 
 def _parse_slowly(line: bytes) -> Message:
-    """For what the typed decoder refuses: lone surrogates, odd types, noise."""
+    """For what the typed decoder refuses: lone surrogates, deep nesting, odd types, noise."""
     try:
-        value = codec.decode(line)
+        members = _members(line)
     except codec.JSONError as error:
         return Malformed(f"not JSON: {error}", line)
-    fields = codec.mapping(value)
-    if fields is None:
-        return Malformed(f"JSON, but not an object (a {type(value).__name__})", line)
-    if fields.get("jsonrpc") != "2.0":
+    if members is None:
+        return Malformed("JSON, but not an object", line)
+    if members.get("jsonrpc") != b'"2.0"':
         return Malformed('no "jsonrpc":"2.0" in it', line)
-    spans = _spans(line)
-    ident = _raw(fields["id"], spans.get("id")) if "id" in fields else None
-    if "method" in fields and not isinstance(fields["method"], str):
-        return Malformed("its method is not a string", line, ident)
     envelope = _Envelope("2.0")
     for name in ("id", "params", "result", "error"):
-        if name in fields:
-            setattr(envelope, name, Raw(_raw(fields[name], spans.get(name))))
-    if "method" in fields:
-        envelope.method = fields["method"]
+        if name in members:
+            setattr(envelope, name, Raw(members[name]))
+    if "method" in members:
+        method = codec.decode(members["method"]) if members["method"][:1] == b'"' else None
+        if method is None:
+            return Malformed("its method is not a string", line, members.get("id"))
+        envelope.method = method
     return _message(envelope, line)
 
 
-def _spans(line: bytes) -> dict[str, bytes]:
-    """The members' own bytes; none where the line is JSON by Python's lights alone (NaN)."""
+def _members(line: bytes) -> dict[str, bytes] | None:
+    """The members of an object, each in its own bytes; None for other JSON; raises JSONError."""
     # A peer that sends lone surrogates is rare, and so is the need for a scanner.
     from bridge.wire import json_scan
 
     try:
-        found = json_scan.members(line, json_scan.skip_space(line, 0), {})
+        start = json_scan.skip_space(line, 0)
+        if line[start : start + 1] == b"{":
+            found = json_scan.members(line, start, {})
+            if json_scan.skip_space(line, json_scan.skip_value(line, start)) == len(line):
+                return {member.key: line[member.start : member.end] for member in found}
     except json_scan.NotJSON:
-        return {}
-    return {member.key: line[member.start : member.end] for member in found}
-
-
-def _raw(value: Any, span: bytes | None) -> bytes:
-    return codec.encode(value) if span is None else span
+        pass  # Python's JSON goes further: NaN.
+    fields = codec.mapping(codec.decode(line))
+    return None if fields is None else {key: codec.encode(fields[key]) for key in fields}
 
 
 def request(ident: int | str, method: str, params: Any) -> bytes:

@@ -57,11 +57,11 @@ def test_an_id_that_is_neither_text_nor_number_is_noise(ident: bytes, rest: byte
 
 
 NOISE = [
-    (b"42", "int"),
-    (b"[]", "list"),
-    (b"null", "NoneType"),
-    (b'"s"', "str"),
-    (b"true", "bool"),
+    (b"42", "not an object"),
+    (b"[]", "not an object"),
+    (b"null", "not an object"),
+    (b'"s"', "not an object"),
+    (b"true", "not an object"),
     (b"db: migrated 3 tables", "not JSON"),
     (b"\x1b[?25l", "not JSON"),
     (b"{", "not JSON"),
@@ -71,10 +71,11 @@ NOISE = [
     (b'{"id":1,"result":{}}', '"jsonrpc":"2.0"'),
     (b'{"jsonrpc":"2.0"}', "neither method nor id"),
     (b'{"jsonrpc":"2.0","result":{}}', "neither method nor id"),
-    (b'[{"jsonrpc":"2.0","id":1,"method":"m"}]', "list"),
+    (b'[{"jsonrpc":"2.0","id":1,"method":"m"}]', "not an object"),
     (b'{"jsonrpc":"2.0","method":"m","params":"\xff"}', "not UTF-8"),
     (b"[" * 5000, "not JSON"),
-    (b'{"jsonrpc":"2.0","method":"m","params":' + b"[" * 5000 + b"]" * 5000 + b"}", "not JSON"),
+    (b'{"jsonrpc":"2.0","method":"m"} {}', "not JSON"),
+    (b'{"jsonrpc":"2.0","method":"m","params":' + b"[" * 10001 + b"]" * 10001 + b"}", "not JSON"),
 ]
 
 
@@ -141,6 +142,17 @@ def test_params_and_results_keep_their_bytes(raw: bytes) -> None:
     assert isinstance(request, Request)
     assert isinstance(response, Response)
     assert bytes(request.params) == bytes(response.result) == raw
+
+
+@pytest.mark.parametrize("depth", [10, 900, 985, 1000, 5000])
+def test_nesting_too_deep_to_decode_does_not_hide_whose_answer_it_is(depth: int) -> None:
+    deep = b"[" * depth + b"]" * depth
+    response = jsonrpc.parse(b'{"jsonrpc":"2.0","id":3,"result":%s}' % deep)
+    request = jsonrpc.parse(b'{"jsonrpc":"2.0","id":"a","method":"m","params":%s}' % deep)
+    assert isinstance(response, Response)
+    assert isinstance(request, Request)
+    assert (response.id, request.id) == (b"3", b'"a"')
+    assert bytes(response.result) == bytes(request.params) == deep
 
 
 def test_what_is_absent_is_null() -> None:
