@@ -7,7 +7,7 @@ around it. Every attempt is an event. Called by `bridge.mcp.dispatch` and by the
 import random
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -53,6 +53,8 @@ class Plan:
     """It is a list, to be read whole."""
     mirrors: Callable[[], list[mirrored.Mirror]] = field(default=list)
     """The arguments that a modern server wants in headers, as its tool is known now."""
+    relist: Callable[[], Awaitable[None]] | None = None
+    """Has the tool looked up anew."""
 
 
 class GaveUp(Exception):
@@ -76,14 +78,12 @@ class Call:
         *,
         tasks: TaskGroup,
         changed: Callable[[Server, str], None],
-        relist: Callable[[Server], Any],
         on_event: Callable[[Json], None],
         tap: Tap | None = None,
     ) -> None:
         self._plan = plan
         self._caller = caller
         self._tasks = tasks
-        self._relist = relist
         self._on_event = on_event
         self._tap = tap
         self._policy = plan.server.policy
@@ -106,8 +106,8 @@ class Call:
             if not isinstance(outcome, Failure):
                 return outcome
             self._maybe_executed |= retry.EXECUTED[outcome.kind] == "maybe"
-            if outcome.kind == "headers":
-                await self._relist(self._plan.server)
+            if outcome.kind == "headers" and self._plan.relist is not None:
+                await self._plan.relist()
             verdict = retry.verdict(outcome.kind, self._delivery, self._plan.hints)
             if verdict != "retry" or self._number >= self._policy.attempts:
                 raise self._gave_up(verdict, outcome.detail)

@@ -15,6 +15,7 @@ from bridge.log import log
 from bridge.mcp import eras, messages, mirrored, pages
 from bridge.mcp.attempt import Attempt
 from bridge.mcp.channel import Fault
+from bridge.mcp.eras import Client
 from bridge.mcp.messages import Answer, Members
 from bridge.mcp.pages import Listed
 from bridge.mcp.server import Server
@@ -57,12 +58,21 @@ class _Deaf:
 
 
 class Catalogue:
-    """`tools` by their own names; `failure` says why the last listing gave none."""
+    """`tools` by their own names; `failure` says why the last listing gave none.
+
+    `client` is who the list is for: some servers offer tools only to clients that can be asked for
+    what these need.
+    """
 
     def __init__(
-        self, server: Server, tasks: TaskGroup, on_change: Callable[[Server], None]
+        self,
+        server: Server,
+        tasks: TaskGroup,
+        on_change: Callable[[Server], None],
+        client: Client = eras.OURSELVES,
     ) -> None:
         self.server = server
+        self._client = client
         self.tools: dict[str, Tool] = {}
         self.rest: Members = {}
         """What the server's list has beside its tools."""
@@ -119,7 +129,7 @@ class Catalogue:
     async def _list(self, done: anyio.Event) -> None:
         attempt = Attempt(
             self.server,
-            eras.OURSELVES,
+            self._client,
             _Deaf(),
             _tools,
             timeout=LISTING_BOUND,
@@ -139,9 +149,12 @@ class Catalogue:
                 log.warning("MCP server %r cannot be listed: %s", self.server.name, failure)
             self.failure = failure
             return
-        if self.failure is not None:
+        recovered = self.failure is not None
+        if recovered:
             log.warning("MCP server %r is there now", self.server.name)
-        before = None if self.listed_at is None else [tool.raw for tool in self.tools.values()]
+        before = [tool.raw for tool in self.tools.values()]
+        # Who asked before the first listing has been waiting for it, and needs no telling.
+        first = self.listed_at is None and not recovered
         self.failure = None
         self.listed_at = anyio.current_time()
         self.rest = outcome.rest
@@ -150,7 +163,7 @@ class Catalogue:
             # One that a server lists twice is one tool.
             if tool is not None:
                 self.tools.setdefault(tool.name, tool)
-        if before != [tool.raw for tool in self.tools.values()]:
+        if not first and before != [tool.raw for tool in self.tools.values()]:
             self._on_change(self.server)
 
 

@@ -64,13 +64,13 @@ def completed(result: Raw, *, cacheable: bool) -> Raw:
 
 
 async def _list_tools(request: Inbound) -> Answer:
-    view = request.view
-    await view.fresh()
-    tools = view.tool_list()
+    view, client = request.view, request.caller.client
+    await view.fresh(client)
+    tools = view.tool_list(client)
     lone = view.lone
     if lone is None:
         return messages.result({"tools": tools})
-    catalogue = view.catalogues[lone.name]
+    catalogue = view.hub.catalogue(lone.name, client)
     if not catalogue.known:
         words = f"MCP server {lone.name!r} cannot be listed: {catalogue.failure or 'no answer yet'}"
         return messages.error(INTERNAL_ERROR, words)
@@ -81,9 +81,9 @@ async def _call_tool(request: Inbound) -> Answer:
     name = _text(request.params, "name")
     if name is None:
         return messages.error(INVALID_PARAMS, "tools/call: params.name must be a string")
-    found = await request.view.find_tool(name)
+    found = await request.view.find_tool(name, request.caller.client)
     if found is None:
-        return messages.error(INVALID_PARAMS, f"Unknown tool: {name}{_who_is_down(request.view)}")
+        return messages.error(INVALID_PARAMS, f"Unknown tool: {name}{_who_is_down(request)}")
     arguments = request.params.get("arguments", Raw(b"null"))
     if bytes(arguments) == b"null":
         arguments = Raw(b"{}")
@@ -91,20 +91,23 @@ async def _call_tool(request: Inbound) -> Answer:
         return tool_failure(f"Nothing was called: the arguments of {name!r} must be a JSON object.")
     if (wrong := _header_fault(request, found, arguments)) is not None:
         return messages.error(eras.HEADER_MISMATCH, wrong)
-    plan = _tool_plan(request.view, found, {**request.params, "arguments": arguments})
+    plan = _tool_plan(found, {**request.params, "arguments": arguments})
+    hub, caller = request.view.hub, request.caller
     try:
-        return await request.view.hub.answer(plan, request.caller)
+        if caller.client.era == "modern" and caller.client.can_be_asked:
+            if (resumed := await hub.parked.resume(caller, request.params)) is not None:
+                return resumed
+            return await hub.parked.begin(caller, lambda caller: hub.answer(plan, caller))
+        return await hub.answer(plan, caller)
     except GaveUp as error:
         return tool_failure(str(error), error.details)
 
 
-def _tool_plan(view: View, found: Found, params: Members) -> Plan:
+def _tool_plan(found: Found, params: Members) -> Plan:
     policy = found.server.policy.tools.get(found.name, ToolPolicy())
-    catalogue = view.hub.catalogues[found.server.name]
 
     def mirrors() -> list[mirrored.Mirror]:
-        tool = catalogue.tools.get(found.name)
-        return [] if tool is None else tool.mirrors()
+        return [] if found.tool is None else found.tool.mirrors()
 
     return Plan(
         found.server,
@@ -116,6 +119,7 @@ def _tool_plan(view: View, found: Found, params: Members) -> Plan:
         delivery=policy.delivery,
         timeout=policy.timeout,
         mirrors=mirrors,
+        relist=found.catalogue.refresh,
     )
 
 
@@ -134,10 +138,10 @@ def _header_fault(request: Inbound, found: Found, arguments: Raw) -> str | None:
     return mirrored.mismatch(mirrors, codec.decode(arguments), request.headers) if mirrors else None
 
 
-def _who_is_down(view: View) -> str:
+def _who_is_down(request: Inbound) -> str:
     down = [
         f"{catalogue.server.name!r} ({catalogue.failure})"
-        for catalogue in view.catalogues.values()
+        for catalogue in request.view.catalogues(request.caller.client).values()
         if catalogue.failure is not None and not catalogue.known
     ]
     return f" (not listed: MCP server {', '.join(down)})" if down else ""

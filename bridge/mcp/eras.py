@@ -60,8 +60,13 @@ class Client(NamedTuple):
 
     @property
     def can_be_asked(self) -> bool:
-        """Whether a legacy server may send requests of its own."""
-        return self.era == "legacy" and not _ASKED.isdisjoint(self.capabilities)
+        """Whether a server may have requests of its own."""
+        return not _ASKED.isdisjoint(self.capabilities)
+
+    @property
+    def abilities(self) -> dict[str, Any]:
+        """What it can be asked for: a server may offer its tools by that."""
+        return {name: self.capabilities[name] for name in sorted(_ASKED & set(self.capabilities))}
 
 
 OURSELVES = Client("legacy", LEGACY)
@@ -69,14 +74,9 @@ OURSELVES = Client("legacy", LEGACY)
 
 
 def initialize(client: Client) -> dict[str, Any]:
-    """The parameters of initialize, as the caller would have sent them to this server.
-
-    A modern caller cannot be sent requests, so a legacy server is told of no such ability.
-    """
-    capabilities: dict[str, Any] = {}
-    if client.era == "legacy":
-        known = client.capabilities
-        capabilities = {name: known[name] for name in _PASSED_ON if name in known}
+    """The parameters of initialize, as the caller would have sent them to this server."""
+    known = client.capabilities
+    capabilities = {name: known[name] for name in _PASSED_ON if name in known}
     version = client.version if client.version in LEGACY_VERSIONS else LEGACY
     return {"protocolVersion": version, "capabilities": capabilities, "clientInfo": client.info}
 

@@ -12,16 +12,22 @@ import anyio
 from anyio.abc import TaskGroup
 
 from bridge.io.family import Family
+from bridge.mcp import eras
 from bridge.mcp.call import Call, Plan, Tap
 from bridge.mcp.catalogue import Catalogue
+from bridge.mcp.eras import Client
 from bridge.mcp.messages import Answer
+from bridge.mcp.parked import Lot
 from bridge.mcp.relay import Caller
 from bridge.mcp.server import Server
 from bridge.mcp.settings import Upstream
+from bridge.wire import codec
 
 Json = dict[str, Any]
 Told = Callable[[str, str], None]
 """Takes (server, the notification's method); never waits and never raises."""
+
+_MOST_LISTS = 8
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
 
@@ -44,6 +50,9 @@ class Hub:
             name: Catalogue(server, tasks, self._listed_anew)
             for name, server in self.servers.items()
         }
+        self._others: dict[tuple[str, bytes], Catalogue] = {}
+        self._watched: TaskGroup | None = None
+        self.parked = Lot(tasks)
         self.short_names = short_names
         self._tasks = tasks
         self._on_event = on_event
@@ -57,9 +66,9 @@ class Hub:
 
     async def _watch(self) -> None:
         with self._scope:
-            async with anyio.create_task_group() as tasks:
-                for catalogue in self.catalogues.values():
-                    tasks.start_soon(catalogue.watch)
+            async with anyio.create_task_group() as self._watched:
+                for catalogue in (*self.catalogues.values(), *self._others.values()):
+                    self._watched.start_soon(catalogue.watch)
 
     async def listed(self, within: float) -> None:
         """Returns when each server has been tried, or after `within` seconds."""
@@ -67,9 +76,31 @@ class Hub:
             for catalogue in self.catalogues.values():
                 await catalogue.tried()
 
+    def catalogue(self, server: str, client: Client) -> Catalogue:
+        """The server's list for clients like this one.
+
+        Most servers have one list for all; those that do not go by what a client can be asked for.
+        """
+        abilities = client.abilities
+        base = self.catalogues[server]
+        if not abilities:
+            return base
+        key = (server, codec.encode(abilities))
+        found = self._others.get(key)
+        if found is None:
+            if len(self._others) >= _MOST_LISTS * len(self.servers):
+                return base
+            like_it = eras.OURSELVES._replace(capabilities=abilities)
+            found = Catalogue(base.server, self._tasks, self._listed_anew, like_it)
+            self._others[key] = found
+            if self._watched is not None:
+                self._watched.start_soon(found.watch)
+        return found
+
     def close(self) -> None:
         """Stops looking after the servers and closes idle connections."""
         self._scope.cancel()
+        self.parked.end()
         for server in self.servers.values():
             server.close()
 
@@ -80,14 +111,10 @@ class Hub:
             caller,
             tasks=self._tasks,
             changed=self.changed,
-            relist=self._relist,
             on_event=self._on_event,
             tap=self._tap,
         )
         return await call.answer()
-
-    async def _relist(self, server: Server) -> None:
-        await self.catalogues[server.name].refresh()
 
     # -- what has changed -----------------------------------------------------------------------
 
@@ -105,7 +132,9 @@ class Hub:
         """A server said that a list of its has changed."""
         if method == TOOLS_CHANGED:
             # Listed first: whoever is told asks at once, and shall get the new list.
-            self.catalogues[server.name].spoil()
+            for catalogue in (*self.catalogues.values(), *self._others.values()):
+                if catalogue.server is server:
+                    catalogue.spoil()
         else:
             self._tell(server, method)
 

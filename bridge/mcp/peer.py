@@ -255,4 +255,8 @@ class _Asker:
         await self._send(message)
 
     async def ask(self, method: str, params: Raw) -> Answer:
+        if self.client.era == "modern":
+            # Asked in the answers to its calls (`bridge.mcp.parked`), never by requests.
+            words = f"{method} cannot be asked here of a client of {eras.MODERN}"
+            return messages.error(jsonrpc.METHOD_NOT_FOUND, words)
         return await self._peer.ask(method, params, self._send)

@@ -105,7 +105,7 @@ class Relay:
     async def asked(self, request: Request) -> Answer:
         capability = ASKED_OF.get(request.method)
         client = self._caller.client
-        if capability is None or client.era == "modern" or capability not in client.capabilities:
+        if capability is None or capability not in client.capabilities:
             return messages.error(
                 jsonrpc.METHOD_NOT_FOUND, f"the caller does not take {request.method}"
             )

@@ -12,6 +12,7 @@ import anyio
 
 from bridge.mcp import eras, names
 from bridge.mcp.catalogue import LISTING_BOUND, Catalogue, Tool
+from bridge.mcp.eras import Client
 from bridge.mcp.hub import Hub
 from bridge.mcp.messages import members
 from bridge.mcp.server import Server
@@ -26,11 +27,19 @@ _OFFERED = ("tools", "resources", "prompts", "completions", "logging", "experime
 
 
 class Found(NamedTuple):
-    """A tool that a name stands for; `tool` is None where its server was never listed."""
+    """A tool that a name stands for; it is in the catalogue unless its server was never listed."""
 
-    server: Server
+    catalogue: Catalogue
     name: str
-    tool: Tool | None
+
+    @property
+    def server(self) -> Server:
+        return self.catalogue.server
+
+    @property
+    def tool(self) -> Tool | None:
+        """As it is known now."""
+        return self.catalogue.tools.get(self.name)
 
 
 class View:
@@ -39,17 +48,20 @@ class View:
     def __init__(self, hub: Hub, only: str | None = None) -> None:
         self.hub = hub
         self.only = only
-        chosen = hub.catalogues if only is None else {only: hub.catalogues[only]}
-        self.catalogues: dict[str, Catalogue] = dict(chosen)
+        self._names = list(hub.servers) if only is None else [only]
 
     @property
     def servers(self) -> list[Server]:
-        return [catalogue.server for catalogue in self.catalogues.values()]
+        return [self.hub.servers[name] for name in self._names]
 
     @property
     def lone(self) -> Server | None:
         """The server whose own words this view passes on, if it has one server alone."""
         return None if self.only is None else self.hub.servers[self.only]
+
+    def catalogues(self, client: Client) -> dict[str, Catalogue]:
+        """The servers' lists for a client, by server."""
+        return {name: self.hub.catalogue(name, client) for name in self._names}
 
     # -- names ----------------------------------------------------------------------------------
 
@@ -58,54 +70,49 @@ class View:
         prefixed, short = self.only is None, self.hub.short_names
         return names.table(kind, offered, prefixed=prefixed, short=short)
 
-    def tools(self) -> dict[str, tuple[str, str]]:
+    def tools(self, client: Client) -> dict[str, tuple[str, str]]:
         """Advertised name -> (server, tool); raises DuplicateName."""
-        return self.table(
-            "tool",
-            ((name, tool) for name, known in self.catalogues.items() for tool in known.tools),
-        )
+        known = self.catalogues(client)
+        return self.table("tool", ((name, tool) for name in known for tool in known[name].tools))
 
-    def tool_list(self) -> list[Raw]:
+    def tool_list(self, client: Client) -> list[Raw]:
         """The tools as they are advertised; raises DuplicateName."""
+        known = self.catalogues(client)
         found: list[Raw] = []
-        for shown, (server, name) in self.tools().items():
-            raw = self.catalogues[server].tools[name].raw
+        for shown, (server, name) in self.tools(client).items():
+            raw = known[server].tools[name].raw
             found.append(raw if shown == name else renamed(raw, shown))
         return found
 
-    async def find_tool(self, name: str) -> Found | None:
+    async def find_tool(self, name: str, client: Client) -> Found | None:
         """What a name stands for, listing anew if it is not known; raises DuplicateName."""
-        found = self._known_tool(name)
-        if found is None:
-            async with anyio.create_task_group() as tasks:
-                for catalogue in self.catalogues.values():
-                    tasks.start_soon(_listed_again, catalogue)
-            found = self._known_tool(name)
-        if found is None and (lone := self.lone) is not None and not self._all_known():
+        found = self._known_tool(name, client) or self._known_tool(name, eras.OURSELVES)
+        if found is not None:
+            return found
+        known = self.catalogues(client)
+        async with anyio.create_task_group() as tasks:
+            for catalogue in known.values():
+                tasks.start_soon(_listed_again, catalogue)
+        found = self._known_tool(name, client)
+        if found is None and self.only is not None and not known[self.only].known:
             # It cannot be listed now, but it may well be called: that has attempts of its own.
-            return Found(lone, name, None)
+            return Found(known[self.only], name)
         return found
 
-    def _known_tool(self, name: str) -> Found | None:
+    def _known_tool(self, name: str, client: Client) -> Found | None:
         if self.only is not None and not self.hub.short_names:
             # No table is needed where names are the server's own.
-            tool = self.catalogues[self.only].tools.get(name)
-            return None if tool is None else Found(self.hub.servers[self.only], name, tool)
-        place = self.tools().get(name)
-        if place is None:
-            return None
-        server, own = place
-        return Found(self.hub.servers[server], own, self.catalogues[server].tools[own])
-
-    def _all_known(self) -> bool:
-        return all(catalogue.known for catalogue in self.catalogues.values())
+            catalogue = self.hub.catalogue(self.only, client)
+            return Found(catalogue, name) if name in catalogue.tools else None
+        place = self.tools(client).get(name)
+        return None if place is None else Found(self.hub.catalogue(place[0], client), place[1])
 
     # -- being up to date -----------------------------------------------------------------------
 
-    async def fresh(self) -> None:
+    async def fresh(self, client: Client) -> None:
         """Waits for what has never been listed, and has old lists listed anew."""
         async with anyio.create_task_group() as tasks:
-            for catalogue in self.catalogues.values():
+            for catalogue in self.catalogues(client).values():
                 down = catalogue.failure is not None
                 tasks.start_soon(catalogue.fresh, _DOWN_WAIT if down else LISTING_BOUND)
 

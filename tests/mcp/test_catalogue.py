@@ -252,3 +252,26 @@ async def test_names_that_a_model_cannot_carry_are_shortened_on_request_and_lead
         assert fine == "s_fine"
         await proxy.call_tool("a", short, {})
     assert server.executed == {long: 1}
+
+
+async def test_a_server_may_have_other_tools_for_clients_that_can_be_asked() -> None:
+    async def by_ability(server: Fake, peer: Peer, seen: Seen) -> None:
+        opening = server.steps("initialize")[-1].message["params"]
+        more = tools("ask") if "sampling" in opening["capabilities"] else []
+        found = {"tools": [*tools("echo"), *more]}
+        await peer.send(fake.reply(200, fake.answer(seen.id, found)))
+
+    server = Fake(eras=("legacy",))
+    async with server.running(), McpProxy(lambda event: None) as proxy:
+        (given,) = proxy.mount("a", [entry("s", server)])
+        server.acts["tools/list"] = [by_ability] * 2
+        shy, able = Web(given["url"]), Web(given["url"])
+        await shy.open()
+        await able.open({"sampling": {}, "experimental": {"x": {}}})
+        seen = {
+            web: [tool["name"] for tool in (await web.call("tools/list")).result["tools"]]
+            for web in (shy, able, shy, able)
+        }
+        assert (await able.call("tools/call", {"name": "ask"})).result["content"]
+    assert seen == {shy: ["echo"], able: ["echo", "ask"]}
+    assert len(server.steps("tools/list")) == 2
