@@ -3,6 +3,11 @@
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Two cores are shared by many: how long an example takes says nothing here.
+settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared")
 
 LOOPS = [
     pytest.param(("asyncio", {"use_uvloop": False}), id="asyncio"),

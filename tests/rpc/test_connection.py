@@ -4,7 +4,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.errors import RequestFailed
@@ -65,7 +65,7 @@ async def test_everything_is_handled_in_wire_order() -> None:
         assert order == ["a", "response 2", "b", "response 1", "c"]
 
 
-@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15)
 @given(st.lists(st.sampled_from(["call", "text", "blank", "noise"]), max_size=30), st.data())
 def test_any_chunking_delivers_the_same(kinds: list[str], data: st.DataObject) -> None:
     made = {
