@@ -88,7 +88,7 @@ class Bridge:
         self._lock = anyio.Lock()
         self._count = 0
         self._waiting: dict[int, tuple[anyio.Event, list[dict[str, Any]]]] = {}
-        self._listeners: list[Events] = []
+        self._listeners: set[Events] = set()
         self._ended: str | None = None
         self.hello: dict[str, Any] = {}
         """The daemon's answer to hello: its version, operations, events and limits."""
@@ -177,8 +177,8 @@ class Bridge:
         def wanted(event: Event) -> bool:
             return session is None or event.get("session") == session
 
-        events = Events(wanted, lambda item: self._listeners.remove(item))
-        self._listeners.append(events)
+        events = Events(wanted, self._listeners.discard)
+        self._listeners.add(events)
         return events
 
     async def _exchange(self, operation: str, fields: dict[str, Any]) -> dict[str, Any]:

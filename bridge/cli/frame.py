@@ -14,8 +14,11 @@ from bridge.log import debugging
 COMMANDS = {
     "stream": "serve a harness on stdin and stdout (the default command)",
     "once": "run one prompt from a config file and print the reply",
+    "acp": "stand between an ACP client and its agent: a relay that records",
+    "demo": "the whole main job on loopback, for a stranger to watch",
     "agent": "the embedded agent: ACP on stdio over one chat model, with MCP and local tools",
     "model": "the model proxy alone: any agent, any model server",
+    "mcp": "the MCP proxy alone: servers of a file behind one endpoint, HTTP or stdio",
 }
 """Each is a module of bridge.cli with `add_arguments(parser)` and `run(options) -> exit code`."""
 

@@ -1,0 +1,1 @@
+"""The demo: the whole main job on loopback, for a stranger to watch. Every step is checked."""
