@@ -35,14 +35,15 @@ def claim() -> tuple[FdReader, FdWriter]:
 
 class Stderr:
     """Our stderr, written without waiting: a host that does not read it loses the middle of what
-    is over 1 MiB behind, and is told so. Its writer's `run` needs a task."""
+    is over `backlog` bytes behind, and is told so. Its writer's `run` needs a task."""
 
-    def __init__(self) -> None:
+    def __init__(self, backlog: int = _STDERR_BACKLOG) -> None:
         self.writer = FdWriter(reopen(2, os.O_WRONLY))
+        self._backlog = backlog
         self._dropped = 0
 
     def write(self, data: bytes) -> None:
-        if self.writer.queued > _STDERR_BACKLOG:
+        if self.writer.queued > self._backlog:
             self._dropped += len(data)
             return
         if self._dropped:

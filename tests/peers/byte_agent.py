@@ -72,7 +72,7 @@ def until(size: str) -> None:
 
 def trap(name: str, code: str) -> None:
     signal.signal(getattr(signal, name), lambda *_: os._exit(int(code)))
-    (folder / "ready").write_text("")
+    (folder / "ready").write_text("yes")
 
 
 def grandchild() -> None:
