@@ -12,7 +12,7 @@ from bridge.rpc.connection import Connection, ConnectionEnded
 from bridge.wire import codec
 from bridge.wire.jsonrpc import Malformed, Request, Response
 from bridge.wire.lines import LineTooLong
-from tests.rpc.pair import Peer, Recorder, connected
+from tests.rpc.pair import Recorder, connected
 
 pytestmark = pytest.mark.anyio
 
@@ -345,4 +345,3 @@ async def test_requests_reach_the_handler_with_their_bytes() -> None:
     (request,) = recorder.came
     assert isinstance(request, Request)
     assert (request.id, bytes(request.params)) == (b'"a"', b'{"n": 1.0}')
-    assert isinstance(peer, Peer)

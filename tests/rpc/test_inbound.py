@@ -10,7 +10,7 @@ from bridge.rpc.connection import Connection
 from bridge.rpc.inbound import Answer, Inbound
 from bridge.wire import jsonrpc
 from bridge.wire.jsonrpc import Notification, Request
-from tests.rpc.pair import Peer, Recorder, connected
+from tests.rpc.pair import Recorder, connected
 
 pytestmark = pytest.mark.anyio
 
@@ -180,4 +180,3 @@ async def test_every_open_request_is_answered_when_all_are_taken_back() -> None:
         assert sorted(answer["id"] for answer in answers) == list(range(20))
         assert {answer["error"]["code"] for answer in answers} == {jsonrpc.REQUEST_CANCELLED}
         peer.leave()
-    assert isinstance(peer, Peer)
