@@ -45,8 +45,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def first(group: BaseException) -> BaseException:
-    """The first failure in a group of groups."""
-    while isinstance(group, BaseExceptionGroup):
-        group = group.exceptions[0]
-    return group
+def first(failure: BaseException) -> BaseException:
+    """The failure, or the first one in a group of groups."""
+    while inner := getattr(failure, "exceptions", None):
+        failure = inner[0]
+    return failure
