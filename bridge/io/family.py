@@ -33,6 +33,9 @@ class Family:
         exclusive: bool = False,
     ) -> None:
         self.token = token or os.urandom(16).hex()
+        self.starting = 0
+        """Children that may exist already and were not yet added: no orphans, for a scan under
+        way in a thread."""
         self._tell = tell
         self._spare = spare
         self._count = 0
@@ -91,7 +94,7 @@ class Family:
         us = os.getpid()
         lineages = list(self._lineages.values())
         strays: list[Proc] = []
-        for proc in table if self._adopting else ():
+        for proc in table if self._adopting and not self.starting else ():
             if proc.ppid != us or proc.dead or not self._adopted(proc):
                 continue
             elders = [other for other in lineages if other.start <= proc.start]

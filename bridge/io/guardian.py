@@ -8,6 +8,7 @@ exists (no loop, no thread, little memory to share), `close` as the last act.
 Why a fork without exec: docs/decisions/0003-guardian.md. Hence nothing heavy is imported here.
 """
 
+import fcntl
 import os
 import select
 import signal
@@ -39,7 +40,7 @@ class Guardian:
         """Forks the guardian. Only before threads and loops exist; raises OSError."""
         token = os.urandom(16).hex()
         ours = look_up(os.getpid())
-        theirs, mine = os.pipe()
+        theirs, mine = _pipe()
         pid = os.fork()
         if pid == 0:
             try:
@@ -81,6 +82,15 @@ class Guardian:
         finally:
             if fd >= 0:
                 os.close(fd)
+
+
+def _pipe() -> tuple[int, int]:
+    """A pipe above the numbers of stdio, also where the host closed some of those."""
+    low = os.pipe()
+    read, write = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in low)
+    for fd in low:
+        os.close(fd)
+    return read, write
 
 
 def _guard(fd: int, token: str, since: int) -> None:

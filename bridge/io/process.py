@@ -258,8 +258,13 @@ async def spawn(
     `stdin` the child reads from /dev/null. Raises BridgeError `spawn_failed`.
     """
     mark = family.mark(env.get(MARK))
-    launched = launch(argv, {**env, MARK: mark}, cwd, stdin=stdin, merge_stderr=merge_stderr)
-    process = Process(launched, family, family.add(launched.child.pid, mark), on_stderr)
+    family.starting += 1
+    try:
+        launched = launch(argv, {**env, MARK: mark}, cwd, stdin=stdin, merge_stderr=merge_stderr)
+        lineage = family.add(launched.child.pid, mark)
+    finally:
+        family.starting -= 1
+    process = Process(launched, family, lineage, on_stderr)
     failure: BaseException | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(process.attend)

@@ -111,6 +111,16 @@ def test_what_is_spared_or_of_our_session_is_no_orphan(family, child, told, monk
     assert told[-1] == "=9001 0\n"
 
 
+def test_a_child_being_started_is_no_orphan(family, child, monkeypatch):
+    lineage = family.add(*child.add())
+    newborn = Proc(9001, os.getpid(), 9001, 9001, lineage.start + 1, False)
+    table_of(newborn, monkeypatch=monkeypatch)
+    family.starting += 1
+    assert family.members(lineage) == []
+    family.starting -= 1
+    assert family.members(lineage) == [newborn]
+
+
 def test_only_an_exclusive_family_claims_leaders_of_sessions(child, monkeypatch):
     family = Family()
     child.family = family

@@ -122,6 +122,16 @@ def test_the_guardian_holds_nothing_of_the_daemon_s(start):
     assert Path(f"/proc/{daemon.guardian}/comm").read_text() == "acp-guardian\n"
 
 
+def test_a_daemon_without_stdio_does_not_talk_to_its_guardian_by_mistake():
+    program = (
+        "import os\nfrom bridge.io.guardian import Guardian\n"
+        "os.closerange(0, 3)\nguardian = Guardian.start()\n"
+        "assert set(os.listdir('/dev/fd')) & {'0', '1', '2'} <= {'0'}\n"
+        "guardian.close()\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
+
+
 def test_signals_do_not_keep_the_guardian_from_its_work(start):
     daemon = start("trio", TREES["an escapee in its own session"])
     for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1):
