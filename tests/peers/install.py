@@ -9,6 +9,7 @@ and .peers in the checkout; nothing is taken from, or left in, the machine or HO
     pyright          .peers/pyright: the type checker, from npm
     node             .peers/node: node, claude-agent-acp, pi
     node-more        .peers/node-more: codex-acp, copilot
+    node-clients     .peers/node-clients: ACP clients, acpx and the TypeScript SDK
     node-mcp         .peers/node-mcp: MCP servers and clients, the official conformance runner
     fastmcp          .peers/fastmcp: FastMCP, a server and a proxy to be measured against
     verifiers-0.4    .peers/verifiers-0.4: the harness, unchanged
@@ -114,6 +115,7 @@ PARTS = {
     "pyright": npm_part("pyright", HERE / "pyright"),
     "node": npm_part("node", HERE / "node"),
     "node-more": npm_part("node-more", HERE / "node_more"),
+    "node-clients": npm_part("node-clients", HERE / "node_clients"),
     "node-mcp": npm_part("node-mcp", HERE / "node_mcp"),
     "wheelhouse": Part(
         PEERS / "wheelhouse", (ROOT / "requirements.lock", HERE / "uv.lock"), build_wheelhouse
@@ -156,7 +158,8 @@ def lock() -> None:
     run(*compile_lock, ROOT / "requirements.lock", pyproject, "--constraint", dev)
     for name in ("uv", "verifiers-0.4", "verifiers-0.2", "reference", "fastmcp"):
         run(*compile_lock, HERE / f"{name}.lock", HERE / f"{name}.in")
-    for source in (HERE / "pyright", HERE / "node", HERE / "node_more", HERE / "node_mcp"):
+    for name in ("pyright", "node", "node_more", "node_clients", "node_mcp"):
+        source = HERE / name
         (source / "package-lock.json").unlink(missing_ok=True)
         run("npm", "install", "--silent", "--package-lock-only", cwd=source)
 

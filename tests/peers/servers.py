@@ -74,6 +74,20 @@ def mcp_server(log: Path, name: str = "tiny") -> contextlib.AbstractContextManag
     return _serving("tests.peers.mcp_server", log, "--name", name)
 
 
+@contextlib.contextmanager
+def model_proxy(upstream: str, *arguments: str) -> Iterator[str]:
+    """The bridge's model proxy alone; its URL."""
+    bridge = str(Path(sys.executable).with_name("acp-mcp-bridge"))
+    command = [bridge, "model", "--upstream", upstream, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            yield json.loads(process.stdout.readline())["url"]
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
 @dataclass
 class Gate:
     """A tool gate as verifiers has it: what it was asked, and how it decides."""
