@@ -87,6 +87,8 @@ class Agent:
         return False
 
     def request(self, request: Request) -> None:
+        if self._inbound.refuses(request):
+            return
         try:
             outcome = self._begin(request)
         except RequestFailed as error:

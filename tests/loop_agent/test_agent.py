@@ -50,6 +50,25 @@ def test_an_id_comes_back_in_its_own_type(agent: AcpClient) -> None:
         agent.result(agent.request("session/list", {}, ident))
 
 
+def test_an_id_in_use_is_refused_and_its_request_is_not_disturbed(
+    start: Start, chat: ChatServer
+) -> None:
+    agent, gate = start(), Gate()
+    session, other = agent.new(), agent.new()
+    chat.answers(text("a", gate, "b"), text("c"))
+    ident = agent.start(session, "one")
+    gate.wait_reached()
+    block = [{"type": "text", "text": "two"}]
+    params = {"sessionId": other, "prompt": block}
+    agent.send({"jsonrpc": "2.0", "id": ident, "method": "session/prompt", "params": params})
+    refusal = agent.wait(lambda: agent._answered.pop(ident, None))
+    assert refusal["error"]["code"] == -32600
+    # The other session has no turn for it.
+    assert agent.prompt(other, "three")["stopReason"] == "end_turn"
+    gate.open()
+    assert agent.result(ident)["stopReason"] == "end_turn"
+
+
 def test_what_is_no_message_is_refused_and_the_agent_lives(start: Start) -> None:
     agent = start()
     before = len(agent.messages)

@@ -145,18 +145,18 @@ def test_a_server_that_cannot_be_used_is_named_with_the_cause(start: Start) -> N
         assert words in error["data"]["details"]
 
 
-@pytest.mark.parametrize(
-    "server",
-    [
+def test_a_server_that_makes_no_sense_is_refused(start: Start) -> None:
+    agent = start()
+    for server in (
         {"type": "acp", "name": "x", "serverId": "1"},
         {"type": "http", "name": "x", "headers": []},
         {"name": "x", "args": [], "env": []},
         {"type": "http", "url": "http://x", "headers": []},
         5,
-    ],
-)
-def test_a_server_that_makes_no_sense_is_refused(start: Start, server: Message) -> None:
-    assert refused(start(), server)["code"] == -32602
+    ):
+        assert (
+            agent.refusal("session/new", {"cwd": "/tmp", "mcpServers": [server]})["code"] == -32602
+        )
 
 
 def test_a_lost_server_is_an_error_of_the_call_and_found_again(

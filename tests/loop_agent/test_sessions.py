@@ -228,19 +228,16 @@ def test_the_system_prompt_is_the_system_message(
     assert chat.requests[-1]["messages"][0]["content"] == expected
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+def test_a_system_prompt_that_cannot_be_applied_is_refused(start: Start) -> None:
+    agent = start()
+    for given in (
         {"mode": "prepend", "content": [{"type": "text", "text": "x"}]},
         {"mode": "append", "content": []},
         {"mode": "append", "content": [{"type": "image", "data": "", "mimeType": "image/png"}]},
         {"mode": "append"},
-    ],
-)
-def test_a_system_prompt_that_cannot_be_applied_is_refused(start: Start, given: Message) -> None:
-    agent = start()
-    params = {"cwd": "/tmp", "mcpServers": [], "systemPrompt": given}
-    assert agent.refusal("session/new", params)["code"] == -32602
+    ):
+        params = {"cwd": "/tmp", "mcpServers": [], "systemPrompt": given}
+        assert agent.refusal("session/new", params)["code"] == -32602
     assert agent.call("session/list", {}) == {"sessions": []}
 
 
