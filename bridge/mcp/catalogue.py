@@ -47,7 +47,7 @@ class Tool(NamedTuple):
         return mirrored.mirrors(codec.decode(self.schema)) or []
 
 
-class _Deaf:
+class Deaf:
     """Listens to nothing: a listing has no caller."""
 
     async def told(self, notification: Notification) -> None:
@@ -83,6 +83,7 @@ class Catalogue:
         self._running: anyio.Event | None = None
         self._tried = anyio.Event()
         self._stale = anyio.Event()
+        self._announced = False
 
     @property
     def known(self) -> bool:
@@ -106,7 +107,8 @@ class Catalogue:
                 pause = min(pause * 2, _TRY_AGAIN_STDIO)
 
     def spoil(self) -> None:
-        """What is listed may be out of date: has it listed again."""
+        """The server says that its list has changed: has it listed again, and that told."""
+        self._announced = True
         self._stale.set()
 
     async def tried(self) -> None:
@@ -130,7 +132,7 @@ class Catalogue:
         attempt = Attempt(
             self.server,
             self._client,
-            _Deaf(),
+            Deaf(),
             _tools,
             timeout=LISTING_BOUND,
             describe=True,
@@ -163,7 +165,9 @@ class Catalogue:
             # One that a server lists twice is one tool.
             if tool is not None:
                 self.tools.setdefault(tool.name, tool)
-        if not first and before != [tool.raw for tool in self.tools.values()]:
+        changed = before != [tool.raw for tool in self.tools.values()]
+        if self._announced or (changed and not first):
+            self._announced = False
             self._on_change(self.server)
 
 

@@ -224,12 +224,12 @@ async def _ping(request: Inbound) -> Answer:
 
 async def _discover(request: Inbound) -> Answer:
     view = request.view
-    await view.met()
-    said = view.presentation()
+    await view.met("modern")
+    said = view.presentation("modern")
     return messages.result(
         {
             "supportedVersions": [eras.MODERN, *eras.LEGACY_VERSIONS],
-            "capabilities": view.capabilities(),
+            "capabilities": view.capabilities("modern"),
             "_meta": {eras.SERVER_INFO_KEY: said.pop("serverInfo")},
             **said,
         }

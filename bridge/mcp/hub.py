@@ -13,13 +13,15 @@ from anyio.abc import TaskGroup
 
 from bridge.io.family import Family
 from bridge.mcp import eras
+from bridge.mcp.attempt import Attempt
 from bridge.mcp.call import Call, Plan, Tap
-from bridge.mcp.catalogue import Catalogue
-from bridge.mcp.eras import Client
+from bridge.mcp.catalogue import Catalogue, Deaf
+from bridge.mcp.eras import Client, Era
 from bridge.mcp.messages import Answer
 from bridge.mcp.parked import Lot
 from bridge.mcp.relay import Caller
 from bridge.mcp.server import Server
+from bridge.mcp.session import Session
 from bridge.mcp.settings import Upstream
 from bridge.wire import codec
 
@@ -28,6 +30,7 @@ Told = Callable[[str, str], None]
 """Takes (server, the notification's method); never waits and never raises."""
 
 _MOST_LISTS = 8
+_DESCRIBING = 10.0
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
 
@@ -75,6 +78,14 @@ class Hub:
         with anyio.move_on_after(within):
             for catalogue in self.catalogues.values():
                 await catalogue.tried()
+
+    async def describe(self, server: Server, era: Era) -> None:
+        """Has the server say what it is in an era, unless it has, or does not speak it."""
+        if era in server.abouts or server.verdicts.known[era] is False or not server.abouts:
+            return
+        client = eras.OURSELVES if era == "legacy" else Client("modern", eras.MODERN)
+        attempt = Attempt(server, client, Deaf(), _nothing, timeout=_DESCRIBING, describe=True)
+        await attempt.result(self._tasks)
 
     def catalogue(self, server: str, client: Client) -> Catalogue:
         """The server's list for clients like this one.
@@ -149,3 +160,8 @@ class Hub:
     def _tell(self, server: Server, method: str) -> None:
         for told in list(self._told.values()):
             told(server.name, method)
+
+
+async def _nothing(session: Session) -> bool:
+    """Opening the session has told what there is to know."""
+    return True

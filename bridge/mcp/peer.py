@@ -126,15 +126,15 @@ class Peer:
         capabilities = messages.members(params.get("capabilities", Raw(b"{}"))) or {}
         info: Any = params.get("clientInfo", eras.OUR_INFO)
         self.client = Client("legacy", version, info, capabilities)
-        await self.view.met()
+        await self.view.met("legacy")
         if self._news is None:
             self._news = News(self.view.hub, self.view.servers)
             self._opened.set()
         return messages.result(
             {
                 "protocolVersion": version,
-                "capabilities": self.view.capabilities(),
-                **self.view.presentation(),
+                "capabilities": self.view.capabilities("legacy"),
+                **self.view.presentation("legacy"),
             }
         )
 

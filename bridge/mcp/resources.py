@@ -14,6 +14,7 @@ import anyio
 from bridge.log import log
 from bridge.mcp import messages, pages
 from bridge.mcp.call import READS, GaveUp, Plan
+from bridge.mcp.eras import Era
 from bridge.mcp.messages import Answer
 from bridge.mcp.relay import Caller
 from bridge.mcp.server import Server
@@ -56,7 +57,8 @@ class Items:
 async def gathered(view: View, method: str, caller: Caller) -> list[Items]:
     """The lists of all servers that have one, in the servers' order. One that fails is left out,
     which is logged."""
-    asked = [server for server in view.servers if _has(server, CAPABILITY[method])]
+    era = caller.client.era
+    asked = [server for server in view.servers if _has(server, CAPABILITY[method], era)]
     found: dict[str, Items] = {}
 
     async def one(server: Server) -> None:
@@ -76,8 +78,9 @@ async def gathered(view: View, method: str, caller: Caller) -> list[Items]:
     return [found[server.name] for server in asked if server.name in found]
 
 
-def _has(server: Server, capability: str) -> bool:
-    return server.about is None or capability in server.about.capabilities
+def _has(server: Server, capability: str, era: Era) -> bool:
+    about = server.about(era)
+    return about is None or capability in about.capabilities
 
 
 async def merged(view: View, method: str, caller: Caller) -> Answer:
@@ -115,7 +118,8 @@ async def owner_of_uri(view: View, uri: str, caller: Caller) -> Server:
             raise Ambiguous(
                 f"resource {uri!r} is offered by servers {named}: ask at the server's own URL"
             )
-    able = [server for server in view.servers if _has(server, "resources")]
+    era = caller.client.era
+    able = [server for server in view.servers if _has(server, "resources", era)]
     if len(able) == 1:
         return able[0]
     raise Ambiguous(f"no server lists the resource {uri!r}: ask at the server's own URL")

@@ -26,14 +26,14 @@ _SECRET = 6
 
 
 class Server:
-    """`about` is what the server last said of itself."""
+    """`abouts` are what the server last said of itself, in each era."""
 
     def __init__(self, upstream: Upstream, family: Family) -> None:
         self.upstream = upstream
         self.name = upstream.name
         self.policy = upstream.policy
         self.verdicts = Verdicts()
-        self.about: About | None = None
+        self.abouts: dict[Era, About] = {}
         self.slots = anyio.Semaphore(upstream.policy.max_parallel)
         self._family = family
         self._doubtful_until = 0.0
@@ -49,6 +49,10 @@ class Server:
         """Closes what connections are kept."""
         if self._origin is not None:
             self._origin.close()
+
+    def about(self, era: Era) -> About | None:
+        """What it says of itself to callers of an era: in that era, else in the other one."""
+        return self.abouts.get(era) or next(iter(self.abouts.values()), None)
 
     def masked(self, text: str) -> str:
         """The text without what this server's headers and environment keep secret."""
@@ -139,17 +143,17 @@ class Server:
         if session.era == "modern":
             session.channel.version = eras.MODERN
             if describe or not self.verdicts.known["modern"]:
-                self.about = await session.open_modern()
+                self.abouts["modern"] = await session.open_modern()
                 self.verdicts.known["modern"] = True
             return
-        self.about = await session.open_legacy()
+        about = self.abouts["legacy"] = await session.open_legacy()
         self.verdicts.known["legacy"] = True
         client = session.client
         if client.log_level is not None:
             await session.set_log_level(client.log_level)
         if client is eras.OURSELVES or not session.channel.has_own_stream:
             return
-        if client.can_be_asked or _speaks_up(self.about):
+        if client.can_be_asked or _speaks_up(about):
             await session.listen()
 
 

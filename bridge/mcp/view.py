@@ -12,7 +12,7 @@ import anyio
 
 from bridge.mcp import eras, names
 from bridge.mcp.catalogue import LISTING_BOUND, Catalogue, Tool
-from bridge.mcp.eras import Client
+from bridge.mcp.eras import Client, Era
 from bridge.mcp.hub import Hub
 from bridge.mcp.messages import members
 from bridge.mcp.server import Server
@@ -23,6 +23,7 @@ Json = dict[str, Any]
 
 _DOWN_WAIT = 2.0
 _OPENING_WAIT = 20.0
+_OF_ONE_SERVER = frozenset(("experimental", "extensions"))
 _OFFERED = ("tools", "resources", "prompts", "completions", "logging", "experimental", "extensions")
 
 
@@ -116,30 +117,35 @@ class View:
                 down = catalogue.failure is not None
                 tasks.start_soon(catalogue.fresh, _DOWN_WAIT if down else LISTING_BOUND)
 
-    async def met(self) -> None:
-        """Waits until each server has been tried, so that it can be presented; bounded."""
-        await self.hub.listed(_OPENING_WAIT)
+    async def met(self, era: Era) -> None:
+        """Waits until each server can be presented to callers of an era; bounded."""
+        with anyio.move_on_after(_OPENING_WAIT):
+            await self.hub.listed(_OPENING_WAIT)
+            async with anyio.create_task_group() as tasks:
+                for server in self.servers:
+                    tasks.start_soon(self.hub.describe, server, era)
 
     # -- presentation ---------------------------------------------------------------------------
 
-    def capabilities(self) -> Json:
+    def capabilities(self, era: Era) -> Json:
         """What can be asked for here."""
         offered: Json = {}
         for server in self.servers:
-            known = {} if server.about is None else server.about.capabilities
+            about = server.about(era)
+            known = {} if about is None else about.capabilities
             for name in _OFFERED:
-                if name in known and (self.lone is not None or name not in ("experimental",)):
+                if name in known and (self.lone is not None or name not in _OF_ONE_SERVER):
                     value = codec.mapping(codec.decode(known[name])) or {}
                     offered[name] = {**offered.get(name, {}), **value}
         # Tools come and go with their servers, whatever these say themselves.
         offered["tools"] = {**offered.get("tools", {}), "listChanged": True}
         return offered
 
-    def presentation(self) -> Json:
+    def presentation(self, era: Era) -> Json:
         """Who this is: `serverInfo` and, if there are any, `instructions`."""
         lone = self.lone
         if lone is not None:
-            about = lone.about
+            about = lone.about(era)
             said: Json = {"serverInfo": {**eras.OUR_INFO, "name": lone.name or "acp-mcp-bridge"}}
             if about is not None and about.info is not None:
                 said["serverInfo"] = about.info
@@ -148,8 +154,9 @@ class View:
             return said
         parts: list[str] = []
         for server in self.servers:
-            if server.about is not None and server.about.instructions is not None:
-                words = codec.decode(server.about.instructions)
+            about = server.about(era)
+            if about is not None and about.instructions is not None:
+                words = codec.decode(about.instructions)
                 parts.append(f"{server.name}:\n{words}" if server.name else str(words))
         instructions = {"instructions": "\n\n".join(parts)} if parts else {}
         return {"serverInfo": eras.OUR_INFO, **instructions}
