@@ -140,6 +140,7 @@ class Process:
             began = anyio.current_time()
         if self.status is None or await self._left(lambda: began + self._term, signal.SIGTERM):
             began = anyio.current_time()
+            self.signal_group(signal.SIGKILL)
             if left := await self._left(lambda: began + self._kill, signal.SIGKILL):
                 pids = ", ".join(str(proc.pid) for proc in left)
                 log.warning("processes that cannot be killed: %s (started by %s)", pids, self.pid)

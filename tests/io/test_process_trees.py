@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from bridge.io.process import ExitStatus, Family, Process, spawn
-from tests.io.tree import alive, carriers, kill_all, lines
+from tests.io.tree import alive, carriers, kill_all, lines, until
 
 pytestmark = pytest.mark.anyio
 
@@ -176,3 +176,16 @@ async def test_without_proc_the_group_and_the_descendants_are_still_ended(env, l
         await child.stop(eof=0.01, term=0)
         assert not alive(int(worker))
         assert child.status is not None
+
+
+async def test_without_proc_and_ps_the_group_is_still_ended(env, left, monkeypatch):
+    monkeypatch.setattr("bridge.io.proctable.PROC", "/nonexistent")
+    monkeypatch.setattr("bridge.io.family.PROC", "/nonexistent")
+    monkeypatch.setattr("bridge.io.proctable._processes_of_ps", list)
+    tree = shell("trap '' TERM; sleep 1000 & echo $$; exec sleep 1000")
+    async with spawn(tree, env=env, family=Family()) as child:
+        await lines(child, 1)
+        with anyio.fail_after(20):
+            await child.stop(eof=0.01, term=0.01, kill=1000)
+        assert child.status == ExitStatus(None, "SIGKILL")
+    await until(lambda: left() == [])
