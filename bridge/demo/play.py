@@ -89,7 +89,7 @@ async def _steered(screen: Screen, session: Session) -> None:
         receipts.append(await session.steer("SAY of course, in French: bonjour"))
         screen.line("host", f"steers: 'in French, please' -> {receipts[0]['outcome']}")
 
-    turn = await _turn(screen, session, "SLOW 0.5", meanwhile=steer)
+    turn = await _turn(screen, session, "SLOW 0.25", meanwhile=steer)
     check(receipts[0].get("outcome") == "injected", f"the receipt was {receipts}")
     check(turn.reply.endswith("bonjour"), f"the reply was {turn.reply!r}")
 
