@@ -111,7 +111,7 @@ async def _serve(options: argparse.Namespace) -> int:
 
 
 def _print(value: object) -> None:
-    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.write(json.dumps(value, separators=(",", ":")) + "\n")
     sys.stdout.flush()
 
 

@@ -133,18 +133,26 @@ class Exchange:
 
     async def read(self, limit: int) -> bytes:
         """The whole body. Raises TooLarge over the limit; unhandled, that is answered with 413."""
+        return bytes(await self.collect(limit))
+
+    async def collect(self, limit: int) -> bytes | bytearray:
+        """The whole body, as `read`, without the copy that makes it `bytes`: for large ones."""
         if self.length is not None and self.length > limit:
             self.keep_alive = False
             raise TooLarge(f"a body of {self.length} bytes is over the limit of {limit}")
-        parts: list[bytes] = []
-        size = 0
+        first = await self.receive()
+        if first is None or (self._body.done and len(first) <= limit):
+            return first or b""
+        # Grown in place: parts and their sum would be held twice.
+        body = bytearray(first)
         while (data := await self.receive()) is not None:
-            parts.append(data)
-            size += len(data)
-            if size > limit:
-                self.keep_alive = False
-                raise TooLarge(f"a body of more than {limit} bytes is over the limit")
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+            body += data
+            if len(body) > limit:
+                break
+        if len(body) > limit:
+            self.keep_alive = False
+            raise TooLarge(f"a body of more than {limit} bytes is over the limit")
+        return body
 
     async def respond(self, status: int, headers: Headers, body: bytes = b"") -> None:
         """A whole response; Content-Length is set, and to a HEAD request no body is sent."""
@@ -241,11 +249,14 @@ class Exchange:
         if not self._asked and self.expects_continue:
             return False
         dropped = 0
-        while dropped < _DRAIN:
-            data = await self.receive()
-            if data is None:
-                return True
-            dropped += len(data)
+        try:
+            while dropped < _DRAIN:
+                data = await self.receive()
+                if data is None:
+                    return True
+                dropped += len(data)
+        except (anyio.BrokenResourceError, http_body.BadBody):
+            pass
         return False
 
     def detach(self) -> "Tunnel":

@@ -191,7 +191,7 @@ def read_answer(dialect: Dialect, content_type: bytes, body: bytes) -> Answer:
     answer = Answer()
     if dialect == "other":
         return answer
-    for text in _values(dialect, content_type, body):
+    for text in _values(dialect, content_type, body, answer):
         try:
             answer.read(codec.decode(text))
         except codec.JSONError:
@@ -199,16 +199,16 @@ def read_answer(dialect: Dialect, content_type: bytes, body: bytes) -> Answer:
     return answer
 
 
-def _values(dialect: Dialect, content_type: bytes, body: bytes) -> Iterator[bytes]:
-    """The JSON texts of an answer that can hold something: of a stream's events only some are
+def _values(dialect: Dialect, content_type: bytes, body: bytes, answer: Answer) -> Iterator[bytes]:
+    """The JSON texts of an answer that can hold something new: of a stream's events only some are
     decoded, since there can be many thousands.
     """
     if not content_type.lower().startswith(b"text/event-stream"):
         yield body
         return
     telling = _TELLING[dialect].search
-    for index, event in enumerate(sse.Parser().feed(body)):
-        if not index or telling(event.data):
+    for event in sse.Parser().feed(body):
+        if (answer.model is None and b'"model' in event.data) or telling(event.data):
             yield event.data
 
 

@@ -74,7 +74,7 @@ class _Library:
 
     def feed(self, data: bytes) -> bytes:
         try:
-            return self._feed(data)
+            return self._feed(data) if data else b""
         except self._error as error:
             raise EncodingError(str(error)) from None
 

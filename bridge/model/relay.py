@@ -152,7 +152,7 @@ class Relay:
     async def _forward_read(self, headers: Headers) -> None:
         """Forwards a request that a rule or a limit has to see."""
         exchange, mender, dialect = self._exchange, self._route.mender, self._kind.dialect
-        body = text = await exchange.read(CEILING)
+        body = text = await exchange.collect(CEILING)
         self._record.body(body)
         encoding = exchange.header(b"content-encoding")
         if encoding is not None:

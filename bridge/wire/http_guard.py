@@ -19,10 +19,10 @@ def new_segment() -> str:
 @lru_cache(64)
 def is_local(host: bytes | None) -> bool:
     """Whether a Host header names this machine's loopback, whatever the port (it may have been
-    forwarded). A missing one, which only HTTP/1.0 permits, does not.
+    forwarded). A missing one, which HTTP/1.0 permits, is no web page's doing.
     """
     if host is None:
-        return False
+        return True
     host = host.lower()
     name, colon, port = host.rpartition(b":")
     if host.endswith(b"]") or not colon:

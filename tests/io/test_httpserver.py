@@ -290,6 +290,25 @@ async def test_an_early_answer_to_a_large_upload_can_be_read() -> None:
         assert b"over the limit of 10" in found
 
 
+@pytest.mark.parametrize("rest", [b"zz\r\n", b""])
+async def test_a_client_that_leaves_or_lies_while_its_body_is_dropped_harms_nobody(
+    rest: bytes,
+) -> None:
+    async def handler(exchange: Exchange) -> None:
+        await exchange.respond(200, [])
+
+    async with serving(handler) as server:
+        peer = await dial(server.port)
+        await peer.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        await peer.until(b"\r\n\r\n")
+        await peer.send(rest)
+        await peer.close()
+        peer = await dial(server.port)
+        await peer.send(GET % b"x")
+        await peer.until(b"200 OK")
+        await peer.close()
+
+
 async def test_addresses_off_the_loopback_need_permission() -> None:
     with pytest.raises(UsageError, match="--allow-remote"):
         async with listen("0.0.0.0"):

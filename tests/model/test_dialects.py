@@ -1,0 +1,204 @@
+"""Which API a request speaks, what it is for, and what an answer says of its cost."""
+
+import json
+
+import pytest
+
+from bridge.model.dialects import Facts, Kind, facts, kind, purpose, read_answer
+from bridge.wire.json_scan import raw_object
+from protocol_schemas.model import Usage
+
+
+@pytest.mark.parametrize(
+    "method, path, expected",
+    [
+        ("POST", "/v1/chat/completions", Kind("chat", "turn")),
+        ("POST", "/chat/completions/", Kind("chat", "turn")),
+        ("POST", "/v1/completions", Kind("completions", "turn")),
+        ("POST", "/v1/messages", Kind("anthropic", "turn")),
+        ("POST", "/v1/messages/count_tokens", Kind("anthropic", "count")),
+        ("POST", "/v1/responses", Kind("responses", "turn")),
+        ("POST", "/v1/responses/input_tokens", Kind("responses", "count")),
+        ("POST", "/v1beta/models/gemini-2.5:generateContent", Kind("gemini", "turn")),
+        ("POST", "/v1beta/models/g:streamGenerateContent", Kind("gemini", "turn")),
+        ("POST", "/v1beta/models/g:countTokens", Kind("gemini", "count")),
+        ("GET", "/v1/models", Kind("other", "models")),
+        ("GET", "/v1/models/gpt-5", Kind("other", "models")),
+        ("GET", "/v1/chat/completions", Kind("other", "other")),
+        ("POST", "/v1/embeddings", Kind("other", "other")),
+    ],
+)
+def test_method_and_path_tell_the_dialect(method: str, path: str, expected: Kind) -> None:
+    assert kind(method, path) == expected
+
+
+def said(value: object, dialect: str = "chat") -> Facts:
+    return facts(dialect, raw_object(json.dumps(value).encode()))  # type: ignore[arg-type]
+
+
+def test_a_request_tells_its_model_and_whether_it_streams_and_offers_tools() -> None:
+    assert said({"model": "m", "stream": True, "tools": [{}]}) == Facts("m", True, True, False)
+    assert said({"model": 7, "stream": False, "tools": []}) == Facts(None, False, False, False)
+    assert said({"functions": [{}]}).tools
+
+
+@pytest.mark.parametrize(
+    "dialect, request_, probe",
+    [
+        ("chat", {"messages": "Generate a short Title for this conversation"}, True),
+        ("chat", {"messages": "the title of the book", "tools": [{}]}, False),
+        ("anthropic", {"max_tokens": 1, "messages": []}, True),
+        ("anthropic", {"max_tokens": 10, "system": "You make titles.", "messages": []}, True),
+        ("responses", {"text": {"format": {"type": "json_schema"}}, "tools": [{}]}, True),
+        ("responses", {"input": "go on", "max_output_tokens": 1}, True),
+        ("chat", {"messages": "hello", "max_tokens": 100}, False),
+    ],
+)
+def test_titles_and_probes_are_known(dialect: str, request_: object, probe: bool) -> None:
+    assert said(request_, dialect).probe is probe
+
+
+def test_a_call_without_tools_is_a_side_call_once_tools_were_offered() -> None:
+    assert purpose(Facts(tools=True), False) == "turn"
+    assert purpose(Facts(), False) == "turn"
+    assert purpose(Facts(), True) == "side"
+    assert purpose(Facts(probe=True, tools=True), False) == "side"
+
+
+CHAT_USAGE = {
+    "prompt_tokens": 10,
+    "completion_tokens": 5,
+    "total_tokens": 15,
+    "prompt_tokens_details": {"cached_tokens": 4},
+    "completion_tokens_details": {"reasoning_tokens": 2},
+}
+ANTHROPIC = [
+    {
+        "type": "message_start",
+        "message": {
+            "model": "claude",
+            "usage": {
+                "input_tokens": 10,
+                "cache_creation_input_tokens": 3,
+                "cache_read_input_tokens": 4,
+                "output_tokens": 1,
+            },
+        },
+    },
+    {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "hi"}},
+    {
+        "type": "message_delta",
+        "delta": {"stop_reason": "tool_use"},
+        "usage": {"output_tokens": 9},
+    },
+]
+RESPONSE = {
+    "id": "r",
+    "object": "response",
+    "model": "gpt",
+    "status": "completed",
+    "usage": {
+        "input_tokens": 7,
+        "output_tokens": 3,
+        "input_tokens_details": {"cached_tokens": 2},
+        "output_tokens_details": {"reasoning_tokens": 1},
+    },
+}
+GEMINI = {
+    "modelVersion": "gemini",
+    "candidates": [{"finishReason": "STOP", "content": {}}],
+    "usageMetadata": {
+        "promptTokenCount": 8,
+        "candidatesTokenCount": 2,
+        "thoughtsTokenCount": 3,
+        "cachedContentTokenCount": 1,
+    },
+}
+ANSWERS = [
+    (
+        "chat",
+        [
+            {"model": "m", "choices": [{"delta": {"content": "a"}, "finish_reason": None}]},
+            {"model": "m", "choices": [{"delta": {}, "finish_reason": "length"}], "usage": None},
+            {"choices": [], "usage": CHAT_USAGE},
+        ],
+        ("m", "length", Usage(10, 5, 4, 2)),
+    ),
+    ("anthropic", ANTHROPIC, ("claude", "tool_use", Usage(17, 9, 4))),
+    (
+        "responses",
+        [
+            {
+                "type": "response.created",
+                "response": {**RESPONSE, "status": "in_progress", "usage": None},
+            },
+            {"type": "response.output_text.delta", "delta": "x"},
+            {"type": "response.completed", "response": RESPONSE},
+        ],
+        ("gpt", "completed", Usage(7, 3, 2, 1)),
+    ),
+    (
+        "responses",
+        [
+            {
+                "type": "response.incomplete",
+                "response": {
+                    **RESPONSE,
+                    "status": "incomplete",
+                    "incomplete_details": {"reason": "max_output_tokens"},
+                },
+            }
+        ],
+        ("gpt", "max_output_tokens", Usage(7, 3, 2, 1)),
+    ),
+    ("gemini", [GEMINI], ("gemini", "STOP", Usage(8, 5, 1, 3))),
+]
+
+
+@pytest.mark.parametrize("dialect, events, expected", ANSWERS)
+def test_a_stream_tells_what_it_cost(dialect, events, expected) -> None:
+    body = b": ping\n\n" + b"".join(b"data: %b\n\n" % json.dumps(e).encode() for e in events)
+    found = read_answer(dialect, b"text/event-stream; charset=utf-8", body + b"data: [DONE]\n\n")
+    assert (found.model, found.finish_reason, found.usage) == expected
+
+
+@pytest.mark.parametrize(
+    "dialect, value, expected",
+    [
+        (
+            "chat",
+            {"model": "m", "choices": [{"finish_reason": "stop"}], "usage": CHAT_USAGE},
+            ("m", "stop", Usage(10, 5, 4, 2)),
+        ),
+        (
+            "anthropic",
+            {
+                "model": "c",
+                "stop_reason": "end_turn",
+                "usage": {"input_tokens": 1, "output_tokens": 2},
+            },
+            ("c", "end_turn", Usage(1, 2)),
+        ),
+        ("responses", RESPONSE, ("gpt", "completed", Usage(7, 3, 2, 1))),
+        ("gemini", [{"candidates": []}, GEMINI], ("gemini", "STOP", Usage(8, 5, 1, 3))),
+        ("chat", {"error": {"message": "no"}}, (None, None, None)),
+        ("chat", ["odd", 1, None], (None, None, None)),
+        ("chat", {"choices": 7, "usage": [], "model": {}}, (None, None, None)),
+        (
+            "chat",
+            {"usage": {"prompt_tokens": "x", "completion_tokens": True}},
+            (None, None, Usage()),
+        ),
+        ("other", {"model": "m", "usage": CHAT_USAGE}, (None, None, None)),
+    ],
+)
+def test_a_whole_answer_tells_what_it_cost(dialect, value, expected) -> None:
+    found = read_answer(dialect, b"application/json", json.dumps(value).encode())
+    assert (found.model, found.finish_reason, found.usage) == expected
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"usage":', b"data: {", b"\xff"])
+@pytest.mark.parametrize("content_type", [b"application/json", b"text/event-stream"])
+def test_what_cannot_be_read_says_nothing(body: bytes, content_type: bytes) -> None:
+    found = read_answer("chat", content_type, body)
+    assert (found.model, found.finish_reason, found.usage) == (None, None, None)

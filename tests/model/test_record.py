@@ -1,0 +1,116 @@
+"""What is told of an exchange, to whom, and what never is."""
+
+import json
+
+import pytest
+
+from bridge.model.record import Observers
+from tests.model.harness import OK, answer, standing
+
+pytestmark = pytest.mark.anyio
+
+USAGE = b'{"prompt_tokens":3,"completion_tokens":4}'
+REPLY = b'{"model":"m2","choices":[{"finish_reason":"stop"}],"usage":%b}' % USAGE
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(REPLY), REPLY)
+BODY = b'{"model":"m","stream":false,"messages":[{"role":"user","content":"hi"}]}'
+
+
+async def test_an_event_has_the_exchange_in_short() -> None:
+    async with standing(answer(ANSWER)) as stand:
+        await stand.exchange(
+            stand.request(BODY, b"/v1/chat/completions?key=k", b"X-ACP-Model-Request-ID: r1")
+        )
+        event = await stand.event()
+        times = [event.pop(name) for name in ("at", "head", "first", "end")]
+        assert 0 <= times[1] <= times[2] <= times[3]
+        assert event == {
+            "event": "model",
+            "session": "",
+            "exchange": 1,
+            "method": "POST",
+            "path": "/v1/chat/completions",
+            "dialect": "chat",
+            "purpose": "turn",
+            "upstream": f"http://127.0.0.1:{stand.upstream_port}",
+            "outcome": "complete",
+            "status": 200,
+            "model": "m",
+            "request_bytes": len(BODY),
+            "response_bytes": len(REPLY),
+            "usage": {"input": 3, "output": 4},
+            "finish_reason": "stop",
+            "request_id": "r1",
+        }
+
+
+async def test_exchanges_of_another_dialect_are_told_from_what_passed() -> None:
+    body = b'{"model":"c","stream":true,"system":"Write a title","messages":[],"max_tokens":20}'
+    async with standing(answer(OK)) as stand:
+        await stand.exchange(stand.request(body, b"/v1/messages"))
+        await stand.exchange(stand.request(body, b"/v1/messages/count_tokens"))
+        await stand.exchange(stand.request(b"", b"/v1/models", method=b"GET"))
+        await stand.exchange(stand.request(b"x" * (2 << 20), b"/v1/responses"))
+        told = [(e["dialect"], e["purpose"], e.get("model"), e.get("stream")) for e in stand.events]
+        assert told == [
+            ("anthropic", "side", "c", True),
+            ("anthropic", "count", None, None),
+            ("other", "models", None, None),
+            ("responses", "turn", None, None),
+        ]
+
+
+async def test_the_tap_gets_all_that_passes_in_order() -> None:
+    body = b'{"messages":[{"role":"assistant","content":null}]}'
+    async with standing(answer(ANSWER), tap=True) as stand:
+        await stand.exchange(stand.request(body))
+        await stand.event()
+        kinds = [(record[0], record[3]) for record in stand.taps]
+        assert kinds == [
+            ("request", "in"),
+            ("request_body", "in"),
+            ("rewrite", None),
+            ("forward", "out"),
+            ("response", "in"),
+            ("response_body", "in"),
+            ("end", None),
+        ]
+        assert {record[1:3] for record in stand.taps} == {("", 1)}
+        assert bytes(stand.taps[1][5]) == body
+        assert bytes(stand.taps[5][5]) == REPLY
+        assert stand.taps[0][4]["target"].endswith("/v1/chat/completions")
+        assert ["Content-Type", "application/json"] in stand.taps[0][4]["headers"]
+        assert stand.taps[4][4]["status"] == 200
+        assert stand.taps[6][4] == stand.events[0]
+        json.dumps([record[4] for record in stand.taps])
+
+
+async def test_credentials_are_named_to_the_redactor_and_to_nobody_else() -> None:
+    lines = [b"Authorization: Bearer CANARY-1", b"x-api-key: CANARY-2", b"Cookie: CANARY-3"]
+    async with standing(answer(ANSWER)) as stand:
+        await stand.exchange(stand.request(BODY, b"/v1/chat/completions?key=CANARY-4", *lines))
+        assert stand.secrets == ["CANARY-1", "CANARY-2", "CANARY-3", "CANARY-4"]
+        assert "CANARY" not in json.dumps(stand.events)
+        assert b"CANARY-1" in stand.requests[0]
+        assert b"CANARY-4" in stand.requests[0]
+
+
+async def test_a_long_stream_keeps_its_beginning_and_its_end() -> None:
+    filler = b'data: {"choices":[{"delta":{"content":"%b"},"finish_reason":null}]}\n\n' % (
+        b"x" * 60_000
+    )
+    head = b'data: {"model":"first","choices":[]}\n\n'
+    last = b'data: {"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}\n\n'
+    body = head + filler * 400 + last
+    stream = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n"
+    async with standing(answer(stream % len(body) + body)) as stand:
+        await stand.exchange(stand.request(b"{}"))
+        event = await stand.event()
+        assert event["response_bytes"] == len(body) > 20 << 20
+        assert (event["model"], event["finish_reason"]) == ("first", "stop")
+        assert event["usage"] == {"input": 1}
+
+
+def test_without_observers_nobody_is_watching() -> None:
+    assert not Observers().watching
+    assert Observers(on_event=lambda event: None).watching
+    Observers().secret("x")
