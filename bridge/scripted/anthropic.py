@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from bridge.scripted.plan import PAUSE, Plan, Tool, Turn, objects, texts
+from bridge.scripted.plan import Plan, Tool, Turn, objects, texts
 from bridge.wire import codec
 
 PATH = "/messages"
@@ -98,7 +98,7 @@ def events(plan: Plan, body: dict[str, Any], number: int) -> Iterator[bytes | fl
         if kind == "text":
             for word in plan.words:
                 yield delta(index, "text_delta", text=word)
-                yield PAUSE
+                yield plan.pause
             yield delta(index, "text_delta", text=plan.text or "")
         elif kind == "thinking":
             yield delta(index, "thinking_delta", thinking=block["thinking"])

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from bridge.scripted.plan import PAUSE, Plan, Tool, Turn, objects, texts
+from bridge.scripted.plan import Plan, Tool, Turn, objects, texts
 from bridge.wire import codec
 
 PATH = "/chat/completions"
@@ -83,7 +83,7 @@ def events(plan: Plan, body: dict[str, Any], number: int) -> Iterator[bytes | fl
         yield chunk({"reasoning_content": plan.reason})
     for word in plan.words:
         yield chunk({"content": word})
-        yield PAUSE
+        yield plan.pause
     if plan.text:
         yield chunk({"content": plan.text})
     for index, call in enumerate(_calls(plan, number)):

@@ -25,10 +25,12 @@ import anyio
 
 from bridge.io.httpserver import Exchange, listen
 from bridge.scripted import anthropic, chat, responses
-from bridge.scripted.plan import Plan, decide, objects
+from bridge.scripted.plan import Plan, Tool, Turn, decide, objects
 from bridge.wire import codec
 
 BODY_LIMIT = 1 << 28
+Decide = Callable[[list[Turn], list[Tool], set[int]], Plan]
+"""What is answered to a conversation; plan.py's `decide` is one."""
 WIRES: dict[str, ModuleType] = {wire.PATH: wire for wire in (chat, responses, anthropic)}
 MODEL = {
     "id": "scripted",
@@ -60,6 +62,7 @@ class ScriptedModel:
     url: str
     strict: str = ""
     log: Path | None = None
+    decide: Decide = decide
     requests: list[Request] = field(default_factory=list[Request])
     failed: set[int] = field(default_factory=set[int])
     _changed: anyio.Event = field(default_factory=anyio.Event)
@@ -115,7 +118,7 @@ class ScriptedModel:
         if refusal is not None:
             await _respond(exchange, 400, refusal)
             return
-        plan = decide(wire.turns(body), wire.tools(body), self.failed)
+        plan = self.decide(wire.turns(body), wire.tools(body), self.failed)
         if plan.status != 200:
             await _respond(exchange, plan.status, wire.error(plan.status, "a scripted failure"))
         elif body.get("stream"):
@@ -142,11 +145,11 @@ async def _stream(
 
 @asynccontextmanager
 async def scripted_model(
-    port: int = 0, *, strict: str = "", log: Path | None = None
+    port: int = 0, *, strict: str = "", log: Path | None = None, script: Decide = decide
 ) -> AsyncGenerator[ScriptedModel]:
-    """A server for as long as the context lasts. `strict` is chat.refusal's."""
+    """A server for as long as the context lasts. `strict` is chat.refusal's; `script` decides."""
     async with listen("127.0.0.1", port) as server, anyio.create_task_group() as tasks:
-        model = ScriptedModel(f"http://127.0.0.1:{server.port}", strict, log)
+        model = ScriptedModel(f"http://127.0.0.1:{server.port}", strict, log, script)
         tasks.start_soon(server.serve, model.handle)
         yield model
         tasks.cancel_scope.cancel()

@@ -56,13 +56,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Plan:
-    """One answer. `words` come one by one with a pause after each, before `text`."""
+    """One answer. `words` come one by one, `pause` seconds after each, before `text`."""
 
     text: str | None = "pong"
     reason: str = ""
     calls: tuple[Call, ...] = ()
     words: tuple[str, ...] = ()
     status: int = 200
+    pause: float = PAUSE
 
     @property
     def whole(self) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bridge.scripted.chat import error as error
-from bridge.scripted.plan import PAUSE, Plan, Tool, Turn, objects, texts
+from bridge.scripted.plan import Plan, Tool, Turn, objects, texts
 from bridge.wire import codec
 
 PATH = "/responses"
@@ -136,7 +136,7 @@ def events(plan: Plan, body: dict[str, Any], number: int) -> Iterator[bytes | fl
             yield event("response.content_part.added", **at, part=empty)
             for word in plan.words:
                 yield event("response.output_text.delta", **at, delta=word)
-                yield PAUSE
+                yield plan.pause
             if plan.text:
                 yield event("response.output_text.delta", **at, delta=plan.text)
             yield event("response.output_text.done", **at, text=part["text"])
