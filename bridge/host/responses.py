@@ -10,8 +10,9 @@ from typing import Any, Protocol
 from bridge.errors import BridgeError
 from bridge.wire import codec
 
-CUT_REPLY = 16 * 1024 * 1024
+CUT_REPLY = 8 * 1024 * 1024
 """Characters of a reply that fit into a packet, however they are escaped."""
+_SHORT = 10_000
 
 Request = dict[str, Any]
 Response = dict[str, Any]
@@ -118,21 +119,28 @@ def _turn_a(request: Request, result: Result, allow_empty: bool) -> Response:
     return failure(request, BridgeError(words, code="agent_error", origin="agent"))
 
 
-def cut(response: Response, size: int, ceiling: int) -> Response:
-    """A response that was too large for a packet: code `limit`, of a reply its beginning."""
-    words = f"the response has {size} bytes, a packet at most {ceiling}; the reply was cut"
+def cut(response: Response, words: str) -> Response:
+    """What goes out in place of a response that no packet can hold: code `limit`, `words`, of a
+    reply its beginning, of the rest what is short."""
+    kept = short(response) | {"ok": False, "error": words, "code": "limit", "origin": "bridge"}
     reply = response.get("reply")
-    shorter = response | {"ok": False, "error": words, "code": "limit", "origin": "bridge"}
     if isinstance(reply, str):
-        return shorter | {"reply": reply[:CUT_REPLY]}
+        return kept | {"reply": reply[:CUT_REPLY]}
     result = codec.mapping(response.get("result")) or {}
     if "reply" not in result:
-        return shorter | {"result": None}
-    return shorter | {
-        "result": {
-            "reply": result["reply"][:CUT_REPLY],
-            "stop_reason": result.get("stop_reason"),
-            "response_metadata": {},
-            "update_metadata": [],
-        }
+        return kept | {"result": None}
+    four: Response = {"stop_reason": None, "response_metadata": {}, "update_metadata": []}
+    return kept | {"result": {**four, **short(result), "reply": result["reply"][:CUT_REPLY]}}
+
+
+def short(fields: Response) -> Response:
+    """Of an object the members that cannot make a packet too large."""
+    return {
+        key: value
+        for key, value in fields.items()
+        if value is None or isinstance(value, int | float) or _is_short(value)
     }
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _SHORT

@@ -6,6 +6,7 @@ the order it was sent. Reading never waits for the host to read, unless it has l
 unread. Called by `bridge.app`; the session layer sends through it.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -106,9 +107,14 @@ class HostServer:
         ident = value.get("id")
         if ident is not None:
             self._in_flight.discard(ident)
-        body = codec.encode(value)
-        if len(body) > packets.CEILING:
-            body = codec.encode(responses.cut(value, len(body), packets.CEILING))
+        try:
+            body = codec.encode(value)
+            size = len(body)
+            words = f"the response has {size} bytes, a packet at most {packets.CEILING}: it was cut"
+        except codec.JSONError as error:
+            body, size, words = b"", math.inf, f"the response cannot be written: {error}"
+        if size > packets.CEILING:
+            body = codec.encode(responses.cut(value, words))
         self._post(body)
 
     def refuse(self, ident: Id | None, error: BridgeError) -> None:
@@ -137,10 +143,15 @@ class HostServer:
             return
         self._sequence += 1
         head = {"event": name, "session": session, "turn": turn, "seq": self._sequence}
-        body = codec.encode(head | fields)
-        if len(body) > packets.CEILING:
-            log.warning("an event of %d bytes (%s) is over the packet ceiling", len(body), name)
-            body = codec.encode(head | {"oversize": len(body)})
+        try:
+            body = codec.encode(head | fields)
+            size = len(body)
+        except codec.JSONError as error:
+            log.warning("%s event %d cannot be written: %s", name, self._sequence, error)
+            body, size = codec.encode(head | responses.short(fields)), 0
+        if size > packets.CEILING:
+            log.warning("%s event %d has %d bytes, over the ceiling", name, self._sequence, size)
+            body = codec.encode(head | responses.short(fields) | {"oversize": size})
         self._post(body)
 
     def update(self, session: str, turn: int | None, update: Raw, *, replay: bool) -> None:
