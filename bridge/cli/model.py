@@ -1,14 +1,20 @@
 """`acp-mcp-bridge model`: the model proxy alone, between any agent and any model server."""
 
 import argparse
+import contextlib
 import json
+import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from bridge.cli.options import add_record_options
 from bridge.errors import UsageError
 
 if TYPE_CHECKING:
+    from bridge.model.record import Tap
+    from bridge.trace.recorder import Recorder
     from protocol_schemas.model import ModelOptions
 
 
@@ -68,14 +74,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         help="give an upstream up that sends nothing for so long (default: never)",
     )
-    parser.add_argument("--record", metavar="FILE", help="record everything to a trace file")
     parser.add_argument(
         "--events", action="store_true", help="print one JSON line for each exchange that ended"
     )
-    parser.add_argument("--loop", choices=("auto", "asyncio", "uvloop", "trio"), default="auto")
     parser.add_argument(
-        "--log-level", choices=("debug", "info", "warning", "error"), default="warning"
+        "--loop", choices=("auto", "asyncio", "uvloop", "trio"), help="event loop (auto)"
     )
+    parser.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), help="stderr log (warning)"
+    )
+    add_record_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -84,30 +92,69 @@ def run(options: argparse.Namespace) -> int:
     import anyio
 
     from bridge import log
-    from bridge.config import backend
+    from bridge.config import backend, load
 
-    log.configure(options.log_level)
-    return anyio.run(_serve, options, **backend(options.loop))
+    names = ("loop", "log_level", "record", "record_secrets")
+    settings = load({name: getattr(options, name) for name in names}, os.environ)
+    log.configure(settings.log_level)
+    with contextlib.ExitStack() as stack:
+        recorder = None
+        if settings.record is not None:
+            from bridge.trace.recorder import Recorder
+
+            # It forks: before the loop runs.
+            recorder = stack.enter_context(
+                Recorder.open(
+                    settings.record,
+                    # The URL may hold a password or a key, and the trace names the command line.
+                    environment={**os.environ, "--upstream": options.upstream},
+                    keep_secrets=settings.record_secrets,
+                )
+            )
+        return anyio.run(_serve, options, recorder, **backend(settings.loop))
 
 
-async def _serve(options: argparse.Namespace) -> int:
+async def _serve(options: argparse.Namespace, recorder: "Recorder | None") -> int:
     import anyio
 
+    from bridge.io.background import Background
     from bridge.model.service import ModelProxy
 
     host, port = _address(options.listen)
     settings = _settings(options)
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with ModelProxy(
-            _print if options.events else None,
-            host=host,
-            port=port,
-            allow_remote=options.allow_remote,
-        ) as proxy:
+        async with (
+            Background() as tasks,
+            ModelProxy(
+                _print if options.events else None,
+                None if recorder is None else _tap(recorder),
+                on_secret=None if recorder is None else partial(recorder.secret, "model"),
+                host=host,
+                port=port,
+                allow_remote=options.allow_remote,
+            ) as proxy,
+        ):
+            if recorder is not None:
+                tasks.start(recorder.run)
             _print({"url": proxy.mount(options.upstream, options=settings)})
             async for number in signals:
                 return 128 + number
     raise AssertionError
+
+
+def _tap(recorder: "Recorder") -> "Tap":
+    def record(
+        kind: str,
+        session: str,
+        exchange: int,
+        direction: str | None,
+        data: dict[str, Any],
+        payload: bytes | bytearray | memoryview,
+    ) -> None:
+        channel = "bridge" if kind in ("rewrite", "warning") else "model"
+        recorder.record(channel, kind, data, n=exchange, content=bytes(payload))
+
+    return record
 
 
 def _print(value: object) -> None:

@@ -6,6 +6,7 @@ query or body; `Tap` gets those, for the recorder, which masks the secrets that 
 Made by bridge.model.relay, one an exchange.
 """
 
+import re
 import time
 from collections import deque
 from collections.abc import Callable
@@ -25,13 +26,11 @@ Outcome = Literal["complete", "cut", "gone", "refused", "failed"]
 
 _KEPT = 16 << 20
 _FIRST = 1 << 16
-_SECRET_FIELDS = frozenset(
-    (
-        *(b"authorization", b"proxy-authorization", b"cookie", b"set-cookie"),
-        *(b"x-api-key", b"api-key", b"x-goog-api-key"),
-    )
+_SECRET_FIELD = re.compile(
+    rb"(?!idempotency-|sec-websocket-)(.*-)?(authorization|auth|api-?key|key|token|secret|cookie|password|credentials?)",
+    re.IGNORECASE,
 )
-_SECRET_PARAMETERS = frozenset(("key", "api_key", "access_token", "token"))
+_SECRET_PARAMETER = re.compile(r"(.*_)?(api_?key|key|token|secret|password|sig)", re.IGNORECASE)
 
 
 class Tap(Protocol):
@@ -82,12 +81,12 @@ class Observers:
         if self.on_secret is None:
             return
         for name, value in headers:
-            if name.lower() in _SECRET_FIELDS and value:
+            if value and _SECRET_FIELD.fullmatch(name):
                 text = value.decode("latin-1")
                 scheme, _, rest = text.partition(" ")
                 self.on_secret(rest if rest and scheme.isalpha() else text)
         for name, value in parse_qsl(target.partition(b"?")[2].decode("latin-1")):
-            if name.lower() in _SECRET_PARAMETERS and value:
+            if value and _SECRET_PARAMETER.fullmatch(name):
                 self.on_secret(value)
 
 

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -150,7 +151,26 @@ def test_options_reach_the_rules() -> None:
     assert bodies == [frame % b'"content":"","tool_calls":[1]', frame % b'"x":1,"content":""']
 
 
-def test_case_91_no_key_is_in_any_output_at_debug_level() -> None:
+def test_everything_is_recorded_where_asked_for(tmp_path: Path) -> None:
+    trace = tmp_path / "model.trace"
+    body = b'{"messages":[{"role":"assistant","content":null}]}'
+    with (
+        blocking_upstream(serve) as upstream,
+        command("--record", str(trace), upstream=upstream) as proxy,
+    ):
+        with proxy.connect() as sock:
+            sock.sendall(proxy.request(body))
+            assert until(sock, b"{}") == OK
+        proxy.process.terminate()
+        assert proxy.process.wait(10) == 143
+    records = [json.loads(line) for line in trace.read_text().splitlines()[1:]]
+    told = {(record["ch"], record.get("kind")) for record in records}
+    assert {("model", "request"), ("bridge", "rewrite"), ("model", "response_body")} <= told
+    assert next(r for r in records if r.get("kind") == "request_body")["msg"] == json.loads(body)
+
+
+def test_case_91_no_key_is_in_any_output_at_debug_level(tmp_path: Path) -> None:
+    trace = tmp_path / "model.trace"
     heads: list[bytes] = []
 
     def keep(sock: socket.socket) -> None:
@@ -163,7 +183,7 @@ def test_case_91_no_key_is_in_any_output_at_debug_level() -> None:
     )
     with blocking_upstream(keep) as upstream:
         target = upstream.replace("http://", "http://user:CANARY-1@") + "?key=CANARY-7"
-        flags = ("--log-level", "debug", "--events")
+        flags = ("--log-level", "debug", "--events", "--record", str(trace))
         with command(*flags, upstream=target) as proxy:
             for framing in (b"Content-Length: 2\r\n\r\n{}", b"Content-Length: x\r\n\r\n"):
                 with proxy.connect() as sock:
@@ -175,6 +195,8 @@ def test_case_91_no_key_is_in_any_output_at_debug_level() -> None:
             out, err = proxy.process.communicate(timeout=10)
         dead = run_dead(target)
     assert "CANARY" not in out + err + dead
+    assert "x-api-key" in trace.read_text()
+    assert "CANARY" not in trace.read_text().replace("CANARY-6", "")
     assert "complete" in out
     assert "model POST /v1/chat/completions" in err
     for number in (2, 3, 4, 5, 6, 7, 8):

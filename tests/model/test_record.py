@@ -86,9 +86,10 @@ async def test_the_tap_gets_all_that_passes_in_order() -> None:
 
 async def test_credentials_are_named_to_the_redactor_and_to_nobody_else() -> None:
     lines = [b"Authorization: Bearer CANARY-1", b"x-api-key: CANARY-2", b"Cookie: CANARY-3"]
+    lines += [b"Idempotency-Key: no", b"X-Auth-Token: CANARY-6", b"X-Keyed: no"]
     async with standing(answer(ANSWER)) as stand:
         await stand.exchange(stand.request(BODY, b"/v1/chat/completions?key=CANARY-4", *lines))
-        assert stand.secrets == ["CANARY-1", "CANARY-2", "CANARY-3", "CANARY-4"]
+        assert stand.secrets == [f"CANARY-{number}" for number in (1, 2, 3, 6, 4)]
         assert "CANARY" not in json.dumps(stand.events)
         assert b"CANARY-1" in stand.requests[0]
         assert b"CANARY-4" in stand.requests[0]
