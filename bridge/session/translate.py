@@ -28,7 +28,8 @@ def prompt_blocks(config: Config, capabilities: AgentCapabilities, *, first: boo
     legacy = config.messages is not None
     blocks = _transcript(config, first=first) if legacy else _contents(config)
     if not blocks:
-        raise invalid_request("the prompt has no content: config.user_contents is empty")
+        lacking = "messages (after the last assistant's)" if legacy else "user_contents"
+        raise invalid_request(f"the prompt has no content: config.{lacking} is empty")
     _check(blocks, capabilities.prompt_capabilities or PromptCapabilities())
     return blocks
 
@@ -65,22 +66,25 @@ def _contents(config: Config) -> list[Block]:
 
 
 def _transcript(config: Config, *, first: bool) -> list[Block]:
-    messages = list(config.messages or [])
+    messages = [
+        (f"config.messages[{index}].content", message)
+        for index, message in enumerate(config.messages or [])
+    ]
     if not first:
-        last = max(
-            (i for i, message in enumerate(messages) if message.get("role") == "assistant"),
-            default=-1,
-        )
-        messages = messages[last + 1 :]
+        after = [
+            i for i, (_, message) in enumerate(messages, 1) if message.get("role") == "assistant"
+        ]
+        messages = messages[after[-1] if after else 0 :]
     elif config.system_prompt:
-        messages.insert(0, {"role": "system", "content": config.system_prompt})
-    bare = len(messages) == 1 and messages[0].get("role") == "user"
+        system = {"role": "system", "content": config.system_prompt}
+        messages.insert(0, ("config.system_prompt", system))
+    bare = len(messages) == 1 and messages[0][1].get("role") == "user"
     blocks: list[Block] = []
-    for index, message in enumerate(messages):
+    for where, message in messages:
         if not bare:
             gap = "\n\n" if blocks else ""
             blocks.append(_text(f"{gap}[{message.get('role', 'message')}]\n"))
-        blocks.extend(_parts(message.get("content"), f"config.messages[{index}].content"))
+        blocks.extend(_parts(message.get("content"), where))
         rest = {k: v for k, v in message.items() if k not in ("role", "content") and v}
         if rest:
             blocks.append(_text("\n" + codec.encode(rest).decode()))
