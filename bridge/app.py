@@ -9,7 +9,6 @@ import os
 import signal
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
 
 import anyio
 from anyio.abc import TaskStatus
@@ -21,6 +20,7 @@ from bridge.io import stdio
 from bridge.io.guardian import Guardian
 from bridge.io.pipes import FdReader, FdWriter
 from bridge.session.daemon import Daemon
+from bridge.session.observers import UNOBSERVED, Observers
 from bridge.session.operations import Operations
 from bridge.session.proxies import Policy
 
@@ -94,7 +94,7 @@ async def _stream(
             environment=os.environ,
             write_stderr=stderr.write,
             policy=policy(settings),
-            **observers(recorder),
+            observers=observers(recorder),
         )
         await group.start(watch_signals, ending, daemon)
         operations = Operations(daemon, group, defaults=settings.defaults)
@@ -108,9 +108,13 @@ async def _stream(
     return ending.code or 0
 
 
-def observers(recorder: "Recorder | None") -> dict[str, Any]:
-    """The arguments by which a daemon is recorded."""
-    return {} if recorder is None else {"taps": recorder.taps, "note": recorder.record}
+def observers(recorder: "Recorder | None") -> Observers:
+    """What a daemon tells its recorder."""
+    if recorder is None:
+        return UNOBSERVED
+    from bridge.trace.exchanges import exchange_tap
+
+    return Observers(recorder.taps, recorder.record, exchange_tap(recorder), recorder.secret)
 
 
 def policy(settings: Settings) -> Policy:

@@ -80,7 +80,7 @@ async def _once(
             environment=os.environ,
             write_stderr=stderr.write,
             policy=policy(settings),
-            **observers(recorder),
+            observers=observers(recorder),
         )
         await group.start(watch_signals, ending, daemon)
 

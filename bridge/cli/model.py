@@ -7,13 +7,12 @@ import os
 import signal
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bridge.cli.options import add_record_options
 from bridge.errors import UsageError
 
 if TYPE_CHECKING:
-    from bridge.model.record import Tap
     from bridge.trace.recorder import Recorder
     from protocol_schemas.model import ModelOptions
 
@@ -119,6 +118,7 @@ async def _serve(options: argparse.Namespace, recorder: "Recorder | None") -> in
 
     from bridge.io.background import Background
     from bridge.model.service import ModelProxy
+    from bridge.trace.exchanges import exchange_tap
 
     host, port = _address(options.listen)
     settings = _settings(options)
@@ -127,7 +127,7 @@ async def _serve(options: argparse.Namespace, recorder: "Recorder | None") -> in
             Background() as tasks,
             ModelProxy(
                 _print if options.events else None,
-                None if recorder is None else _tap(recorder),
+                None if recorder is None else exchange_tap(recorder),
                 on_secret=None if recorder is None else partial(recorder.secret, "model"),
                 host=host,
                 port=port,
@@ -140,21 +140,6 @@ async def _serve(options: argparse.Namespace, recorder: "Recorder | None") -> in
             async for number in signals:
                 return 128 + number
     raise AssertionError
-
-
-def _tap(recorder: "Recorder") -> "Tap":
-    def record(
-        kind: str,
-        session: str,
-        exchange: int,
-        direction: str | None,
-        data: dict[str, Any],
-        payload: bytes | bytearray | memoryview,
-    ) -> None:
-        channel = "bridge" if kind in ("rewrite", "warning") else "model"
-        recorder.record(channel, kind, data, n=exchange, content=bytes(payload))
-
-    return record
 
 
 def _print(value: object) -> None:

@@ -17,11 +17,11 @@ from bridge.agent.supervisor import Agent
 from bridge.errors import invalid_request
 from bridge.host.server import HostServer
 from bridge.io.process import Family
-from bridge.rpc.connection import Taps
 from bridge.session import closing
 from bridge.session.attendance import grace_of
 from bridge.session.closing import HURRIED, Graces
-from bridge.session.launcher import Launcher, Note, unnoted
+from bridge.session.launcher import Launcher
+from bridge.session.observers import UNOBSERVED, Observers
 from bridge.session.proxies import DIRECT, Policy, Proxies
 from bridge.session.session import Session
 
@@ -38,8 +38,7 @@ class Daemon:
         environment: Mapping[str, str],
         write_stderr: Callable[[bytes], None],
         policy: Policy = DIRECT,
-        taps: Taps | None = None,
-        note: Note = unnoted,
+        observers: Observers = UNOBSERVED,
     ) -> None:
         self.host = host
         self.sessions: dict[str, Session] = {}
@@ -50,7 +49,7 @@ class Daemon:
         self.ending = False
         self._group = group
         self._write_stderr = write_stderr
-        self._note = note
+        self._note = observers.note
         family = family or Family()
         self.proxies = Proxies(
             group,
@@ -59,6 +58,7 @@ class Daemon:
             told=self._on_proxied,
             alive=self._on_life,
             policy=policy,
+            observers=observers,
         )
         self._launcher = Launcher(
             group,
@@ -68,8 +68,7 @@ class Daemon:
             on_stderr=self._on_stderr,
             on_exit=self._on_exit,
             room=host.room,
-            taps=taps,
-            note=note,
+            observers=observers,
         )
 
     def session(self, name: str) -> Session:

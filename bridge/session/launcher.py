@@ -9,7 +9,7 @@ Called by `bridge.session.session`.
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from anyio.abc import TaskGroup
@@ -20,9 +20,9 @@ from bridge.agent.environment import agent_environment
 from bridge.agent.supervisor import Agent
 from bridge.errors import BridgeError, invalid_request, unsupported
 from bridge.io.process import Family
-from bridge.rpc.connection import Taps
 from bridge.session import translate
 from bridge.session.faults import failures
+from bridge.session.observers import UNOBSERVED, Observers
 from bridge.session.proxies import Proxies
 from bridge.wire import codec
 from protocol_schemas.host import Config
@@ -60,20 +60,6 @@ Done = Callable[[Opened], None]
 """Called by the agent's reader, when the response that opens a session passes."""
 
 
-class Note(Protocol):
-    """Takes down what happened, for the trace: a channel, what it was, its particulars."""
-
-    def __call__(
-        self, channel: str, kind: str, data: Mapping[str, Any], /, *, session: str | None = None
-    ) -> None: ...
-
-
-def unnoted(
-    channel: str, kind: str, data: Mapping[str, Any], /, *, session: str | None = None
-) -> None:
-    """The Note of a daemon that is not recorded."""
-
-
 class Launcher:
     """Starts agents in the daemon's task group."""
 
@@ -87,8 +73,7 @@ class Launcher:
         on_exit: Callable[[Agent], None],
         room: Callable[[], Awaitable[None]],
         proxies: Proxies,
-        taps: Taps | None = None,
-        note: Note = unnoted,
+        observers: Observers = UNOBSERVED,
     ) -> None:
         self._proxies = proxies
         self._group = group
@@ -97,8 +82,8 @@ class Launcher:
         self._on_stderr = on_stderr
         self._on_exit = on_exit
         self._room = room
-        self._taps = taps
-        self._note = note
+        self._taps = observers.taps
+        self._note = observers.note
 
     async def start(self, name: str, config: Config, *, native: bool) -> Agent:
         """A running, initialized agent; raises BridgeError."""

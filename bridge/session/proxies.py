@@ -6,6 +6,7 @@ neither, not even an import. Used by `bridge.session.launcher` and `operations`.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import anyio
@@ -13,6 +14,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from bridge.errors import BridgeError, RequestFailed, UsageError, invalid_request
 from bridge.io.process import Family
+from bridge.session.observers import UNOBSERVED, Observers
 from bridge.wire import codec
 from protocol_schemas.host import Config
 
@@ -53,8 +55,7 @@ class Proxies:
         told: Told,
         alive: Callable[[str], None],
         policy: Policy,
-        on_secret: Callable[[str], None] | None = None,
-        model_tap: Any = None,
+        observers: Observers = UNOBSERVED,
     ) -> None:
         self._group = group
         self._family = family
@@ -62,8 +63,7 @@ class Proxies:
         self._told = told
         self._alive = alive
         self._policy = policy
-        self._on_secret = on_secret
-        self._model_tap = model_tap
+        self._observers = observers
         self._lock = anyio.Lock()
         self._ending = anyio.Event()
         self._mcp: McpProxy | None = None
@@ -168,15 +168,18 @@ class Proxies:
     async def _run_model(self, *, task_status: TaskStatus["ModelProxy"]) -> None:
         from bridge.model.service import ModelProxy
 
+        secret = self._observers.secret
         async with ModelProxy(
-            self._model_event, self._observed(), on_secret=self._on_secret
+            self._model_event,
+            self._observed(),
+            on_secret=None if secret is None else partial(secret, "model"),
         ) as proxy:
             task_status.started(proxy)
             await self._ending.wait()
 
     def _observed(self) -> Any:
         """The model proxy's tap: what passes is a sign of life, and goes to the trace."""
-        alive, trace = self._alive, self._model_tap
+        alive, trace = self._alive, self._observers.exchanges
 
         def tap(
             kind: str, session: str, exchange: int, direction: Any, data: Json, payload: Any
