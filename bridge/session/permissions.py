@@ -115,7 +115,7 @@ class Permissions:
     def answer(self, request_id: str, outcome: SelectedOption | Decision) -> None:
         """The host's answer; raises BridgeError(invalid_request) for one that fits nothing."""
         asked = self._asked.get(request_id)
-        if asked is None:
+        if asked is None or asked.decided.is_set():
             raise invalid_request(f"no permission request {request_id!r} is open")
         if isinstance(outcome, SelectedOption):
             offered = [option.option_id for option in asked.params.options]
