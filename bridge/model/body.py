@@ -14,6 +14,7 @@ import anyio.to_thread
 import msgspec
 
 from bridge.model import dialects
+from bridge.model.call_filter import names
 from bridge.model.dialects import Dialect, Facts, Kind
 from bridge.model.encodings import EncodingError, TooLong, decode
 from bridge.rules import content, empty_tool_calls, limits, null_fields
@@ -37,10 +38,13 @@ class Unreadable(ValueError):
 
 
 class Mended(NamedTuple):
-    """A body that was read: its edits, if any, and what it says of itself."""
+    """A body that was read: its edits, if any, what it says of itself, and (where a rule on answers
+    needs them) the names of the tools it offers.
+    """
 
     spliced: Spliced | None
     facts: Facts = Facts()
+    offered: frozenset[str] | None = None
 
 
 class Mender:
@@ -48,6 +52,7 @@ class Mender:
 
     def __init__(self, options: ModelOptions) -> None:
         self._cap = options.limits.max_turn_tokens
+        self.filters = options.drop_unoffered_calls
         self._rules: list[tuple[str, MessageRule]] = []
         if options.mend_content:
             mend = partial(content.mend, beside_tool_calls=options.tool_call_content)
@@ -82,11 +87,14 @@ class Mender:
             if dialect != "chat":
                 return self._capped(text, dialect)
             chat = Chat(text)
-            if not tell and self._cap is None:
+            offered = None
+            if self.filters:
+                offered = names(chat.request.tools, chat.request.functions)
+            elif not tell and self._cap is None:
                 return Mended(chat.splice(self._rules))
             fields = _fields(chat.request)
             top = None if self._cap is None else (_LIMIT, _lower(dialect, fields, self._cap))
-            return Mended(chat.splice(self._rules, top), dialects.facts(dialect, fields))
+            return Mended(chat.splice(self._rules, top), dialects.facts(dialect, fields), offered)
         except NotJSON:
             return Mended(None)
 
@@ -110,8 +118,8 @@ def read_facts(dialect: Dialect, text: Text) -> tuple[Facts, dict[str, Raw]]:
 
 
 def _fields(request: ChatRequest) -> dict[str, Raw]:
-    names = ("model", "stream", "tools", "functions", "max_tokens", "max_completion_tokens")
-    fields: dict[str, Raw] = {name: getattr(request, name) for name in names}
+    known = ("model", "stream", "tools", "functions", "max_tokens", "max_completion_tokens")
+    fields: dict[str, Raw] = {name: getattr(request, name) for name in known}
     if request.messages:
         fields["messages"] = request.messages[0].content
     return {name: raw for name, raw in fields.items() if raw != ABSENT}
@@ -119,13 +127,13 @@ def _fields(request: ChatRequest) -> dict[str, Raw]:
 
 def _lower(dialect: Dialect, fields: dict[str, Raw], cap: int) -> Edits:
     """The edits that lower a request's own cap on the answer's tokens."""
-    names = dialects.TOKEN_CAPS.get(dialect, ())
+    caps = dialects.TOKEN_CAPS.get(dialect, ())
     edits: Edits = {}
-    for name in names:
+    for name in caps:
         if name in fields:
             edits |= _lowered(name, fields[name], cap)
-    if names and not any(name in fields for name in names):
-        edits[names[-1]] = b"%d" % cap
+    if caps and not any(name in fields for name in caps):
+        edits[caps[-1]] = b"%d" % cap
     return edits
 
 

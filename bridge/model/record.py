@@ -114,6 +114,9 @@ class Silent:
     def piece(self, data: bytes) -> None:
         """A piece of the response's body has been passed on."""
 
+    def changed(self, changes: list[Change]) -> None:
+        """The answer has been changed."""
+
     def answered(self, status: int, limit: str | None) -> None:
         """The proxy has answered itself, for that limit if it was one."""
 
@@ -207,6 +210,11 @@ class Record(Silent):
         self._size += len(data)
         while self._size > _KEPT and len(self._pieces) > 1:
             self._size -= len(self._pieces.popleft())
+
+    def changed(self, changes: list[Change]) -> None:
+        self.event.changes = [*self.event.changes, *changes]
+        if changes:
+            self._tap("rewrite", None, {"changes": msgspec.to_builtins(changes)})
 
     def answered(self, status: int, limit: str | None) -> None:
         self.event.status, self.event.limit = status, limit

@@ -8,8 +8,6 @@ not begun is answered with an error of our own. Called by bridge.model.service, 
 
 from collections.abc import AsyncIterator
 
-import anyio
-
 from bridge.io.exchange import Exchange, TooLarge
 from bridge.io.httpclient import Call, Parts
 from bridge.io.httppool import Cut, Pool, UpstreamError, UpstreamTimeout
@@ -18,14 +16,8 @@ from bridge.model.body import CEILING, Mended, Mender, Unreadable, read_facts
 from bridge.model.encodings import TooLong
 from bridge.model.ledger import Account
 from bridge.model.record import Observers, Record, Silent
-from bridge.model.upstream import (
-    Upstream,
-    is_end_to_end,
-    join,
-    reframed,
-    request_headers,
-    response_headers,
-)
+from bridge.model.response import filterable, pass_on, pass_on_filtered, tunnel
+from bridge.model.upstream import Upstream, join, reframed, request_headers
 from bridge.rules import limits
 from bridge.wire import http_body
 from bridge.wire.http_body import BadBody
@@ -159,14 +151,18 @@ class Relay:
             text = await self._decoded(body, encoding)
         mended = _UNREAD if text is None else mender.mend(text, dialect, tell=self._told)
         self._admit(self._purpose(mended.facts) if self._told else "turn")
-        spliced = mended.spliced
+        spliced, offered = mended.spliced, mended.offered
+        if offered is not None:
+            # The answer will have to be read.
+            headers = [pair for pair in headers if pair[0].lower() != b"accept-encoding"]
         if spliced is None:
             self._record.forward(self._target, headers, [])
-            await self._call(headers, self._framed([body], len(body)))
+            await self._call(headers, self._framed([body], len(body)), offered=offered)
         else:
             headers = reframed(headers, spliced.size, plain=text is not body)
             self._record.forward(self._target, headers, spliced.changes)
-            await self._call(headers, self._framed(spliced.parts, spliced.size))
+            parts = self._framed(spliced.parts, spliced.size)
+            await self._call(headers, parts, offered=offered)
 
     async def _decoded(self, body: Text, encoding: bytes) -> Text | None:
         try:
@@ -218,8 +214,9 @@ class Relay:
         *,
         stream: "_Outgoing | None" = None,
         upgrade: bool = False,
+        offered: frozenset[str] | None = None,
     ) -> None:
-        """Sends the request and relays what comes."""
+        """Sends the request and passes on what comes; `offered`: without calls to other tools."""
         exchange, record = self._exchange, self._record
         async with Call(
             self._route.pool,
@@ -236,28 +233,11 @@ class Relay:
             if head.status == 101:
                 if not upgrade:
                     raise UpstreamError("the upstream switched protocols unasked")
-                await exchange.start(101, head.headers, reason=head.reason)
-                await _tunnel(exchange, call)
-                return
-            # What has a framing that the agent understands is passed on as it stands.
-            framed = head.framing in ("length", "none") or (
-                head.framing == "chunked" and exchange.version == 1
-            )
-            piece = call.ready()
-            first = b"" if piece is None else piece.raw if framed else piece.data
-            if framed and head.version and exchange.keep_alive and is_end_to_end(head.fields):
-                await exchange.relay(head.status, head.raw, first)
+                await tunnel(exchange, call, head)
+            elif offered is not None and filterable(head):
+                await pass_on_filtered(exchange, call, head, record, offered)
             else:
-                headers = response_headers(head.headers, head.fields, framed=framed)
-                await exchange.start(
-                    head.status, headers, reason=head.reason, first=first, framed=framed
-                )
-            if piece is not None:
-                record.piece(piece.data)
-            while (piece := await call.receive()) is not None:
-                await exchange.send(piece.raw if framed else piece.data)
-                record.piece(piece.data)
-            await exchange.finish()
+                await pass_on(exchange, call, head, record)
 
 
 class _Outgoing:
@@ -289,25 +269,6 @@ class _Outgoing:
         elif self.seen is not None:
             self.seen.append(data)
         return [b"%x\r\n" % len(data), data, b"\r\n"] if self._chunked else [data]
-
-
-async def _tunnel(exchange: Exchange, call: Call) -> None:
-    """Passes bytes both ways until one side ends."""
-    agent = exchange.detach()
-
-    async def up(scope: anyio.CancelScope) -> None:
-        while data := await agent.receive():
-            await call.send_raw(data)
-        scope.cancel()
-
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(up, tasks.cancel_scope)
-            while data := await call.receive_raw():
-                await agent.send(data)
-            tasks.cancel_scope.cancel()
-    except* (anyio.BrokenResourceError, anyio.ClosedResourceError):
-        pass
 
 
 _SILENT = Silent()

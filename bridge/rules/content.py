@@ -2,8 +2,8 @@
 
 Rule (cases/45, 49, 53): in chat completions requests, of role `assistant` only. Without tool calls
 it becomes `""`. Beside tool calls the upstream's `tool_call_content` decides: `keep` (as sent),
-`empty` (null or absent becomes `""`: Mistral, older vLLM), `null` (absent becomes null: gateways
-that turn `""` into an empty text block, which Bedrock and Anthropic refuse).
+`empty` (null or absent becomes `""`: servers whose schema wants a string there), `null` (absent
+becomes null: gateways to Bedrock or Anthropic that make an empty text block of `""`).
 A message is without tool calls if `tool_calls` is absent, null or `[]` and `function_call` absent
 or null; any other shape means with. Called per message through `bridge.wire.splice`.
 """

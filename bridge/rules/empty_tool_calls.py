@@ -1,7 +1,7 @@
-"""`tool_calls: []`, which some servers refuse ("expected an array with minimum length 1").
+"""`tool_calls: []` on an assistant message, which OpenAI's own API refuses ("empty array. Expected
+an array with minimum length 1"), and so do Qwen's and newer DeepSeek models.
 
-Off by default: the array is the agent's own, and most providers take it (cases/53). OpenAI's own
-API and vLLM with some chat templates need it gone.
+Off by default: the array is the agent's own, and most providers take it (cases/53).
 """
 
 from bridge.rules.content import is_empty_array

@@ -1,7 +1,8 @@
-"""Null `refusal`, `function_call` and `audio` on assistant messages: SDKs replay them from an
-answer's dump, and servers with closed schemas refuse them ("extra inputs are not permitted").
+"""Null `refusal`, `function_call` and `audio` on assistant messages: agents replay them from an
+answer's dump, and providers with closed schemas refuse every field they do not know, null or not.
 
-Off by default; Mistral's and Cohere's compatible endpoints and older vLLM need it.
+Off by default; Mistral ("Extra inputs are not permitted") and Cerebras ("property ... is
+unsupported") need it.
 """
 
 from bridge.rules.message import Edits, is_assistant, is_null
