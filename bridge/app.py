@@ -114,7 +114,8 @@ def observers(recorder: "Recorder | None") -> Observers:
         return UNOBSERVED
     from bridge.trace.exchanges import exchange_tap
 
-    return Observers(recorder.taps, recorder.record, exchange_tap(recorder), recorder.secret)
+    mcp = recorder.tap("mcp", framing="packets")
+    return Observers(recorder.taps, recorder.record, exchange_tap(recorder), recorder.secret, mcp)
 
 
 def policy(settings: Settings) -> Policy:

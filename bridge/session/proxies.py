@@ -116,7 +116,10 @@ class Proxies:
         from bridge.mcp.service import McpProxy
 
         async with McpProxy(
-            self._mcp_event, family=self._family, tap=None, environment=self._environment
+            self._mcp_event,
+            family=self._family,
+            tap=self._observers.mcp,
+            environment=self._environment,
         ) as proxy:
             task_status.started(proxy)
             await self._ending.wait()

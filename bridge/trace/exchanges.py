@@ -32,6 +32,14 @@ def exchange_tap(recorder: Recorder) -> ExchangeTap:
         payload: bytes | bytearray | memoryview,
     ) -> None:
         channel = "bridge" if kind in ("rewrite", "warning") else "model"
-        recorder.record(channel, kind, data, session=session, n=exchange, content=bytes(payload))
+        recorder.record(
+            channel,
+            kind,
+            data,
+            session=session,
+            n=exchange,
+            direction=direction,
+            content=bytes(payload),
+        )
 
     return record

@@ -12,7 +12,8 @@ from typing import Literal
 
 import msgspec
 
-from bridge.trace import secrets
+from bridge.trace import bodies, secrets
+from bridge.trace.bodies import Bodies
 from bridge.trace.frames import Frame, FrameParser, Kind
 from bridge.trace.redact import Redactor
 from bridge.wire import codec
@@ -25,6 +26,8 @@ it as 64 KiB."""
 _NO_CEILING = 1 << 62
 _TEXT_CEILING = 1 << 16
 _OPEN, _CLOSE = ord("{"), ord("}")
+
+_MODEL = b'{"ch":"model",'
 
 _check = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -65,6 +68,7 @@ class Ledger:
         self._redactor = redactor
         self._frames = FrameParser()
         self._streams: dict[int, _Open] = {}
+        self._bodies = Bodies(redactor)
         self._out: list[bytes] = []
 
     def feed(self, data: bytes) -> None:
@@ -84,6 +88,8 @@ class Ledger:
         """Writes what is left of lines that will not be completed."""
         for stream in self._streams.values():
             self._rest(stream, self.last)
+        for n in self._bodies.open():
+            self._end_bodies(self.last, n)
 
     def _control(self, frame: Frame) -> None:
         if frame.kind == Kind.STREAM:
@@ -192,8 +198,22 @@ class Ledger:
         fields, data = frame.payload[4 : 4 + size], frame.payload[4 + size :]
         if b'"headers"' in fields:
             self._learn(secrets.of_event(fields))
+        if fields.startswith(_MODEL) and (event := bodies.of_exchange(fields)) is not None:
+            self._bodies.head(event)
+            if event.kind == "end":
+                self._end_bodies(frame.t, event.n)
+            elif event.kind.endswith("_body"):
+                piece = self._bodies.piece(event, data)
+                if piece is None:
+                    return
+                data, said = piece
+                if said:
+                    fields = codec.encode(codec.decode(fields) | {"data": said})
+        self._happened(frame.t, fields, data)
+
+    def _happened(self, t: int, fields: bytes, data: bytes) -> None:
         masked = self._redactor.mask(fields)
-        head = b'{"t":%d,' % frame.t
+        head = b'{"t":%d,' % t
         if not _is_json(masked):
             # A secret that is a word of our own (a field's name, say).
             self._out += (head, b'"ch":"bridge","kind":"event",', *content(masked), b"}\n")
@@ -202,6 +222,11 @@ class Ledger:
             self._out += (head, masked[1:-1], b",", *members, b"}\n")
         else:
             self._out += (head, masked[1:], b"\n")
+
+    def _end_bodies(self, t: int, n: int | None) -> None:
+        for kind, rest in self._bodies.end(n):
+            fields = {"ch": "model", "n": n, "kind": kind}
+            self._happened(t, codec.encode(fields), rest)
 
 
 def content(data: bytes) -> tuple[bytes, ...]:

@@ -122,10 +122,12 @@ class Recorder:
         *,
         session: str | None = None,
         n: int | None = None,
+        direction: str | None = None,
         content: bytes = b"",
     ) -> None:
         """Records an event: its particulars, and bytes that belong to it."""
-        members = {"ch": channel, "session": session, "n": n, "kind": kind, "data": data}
+        members: dict[str, Any] = {"ch": channel, "dir": direction, "session": session, "n": n}
+        members |= {"kind": kind, "data": data or None}
         fields = codec.encode({name: value for name, value in members.items() if value is not None})
         self._post(Kind.EVENT, 0, struct.pack("<I", len(fields)), fields, content)
 

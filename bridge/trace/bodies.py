@@ -1,0 +1,124 @@
+"""The bodies of model exchanges, as far as they are written down; sans-IO.
+
+Owns: what is held back of each body, its size so far and its decoder. Rules: a secret that is cut
+by the border of two pieces is masked all the same, so the end of a piece that may begin one waits
+for the next; gzip and deflate are written decoded, since a secret cannot be seen in them; what is
+encoded otherwise is left out, unless secrets are kept; of each body so much is written and no more.
+Used by `bridge.trace.ledger`.
+"""
+
+import zlib
+from typing import Any
+
+import msgspec
+
+from bridge.trace.redact import Redactor
+from bridge.wire import codec
+
+CEILING = 64 * 1024 * 1024
+"""Bytes of one body that are written down (docs/trace-format.md)."""
+_BODIES = ("request_body", "response_body")
+_HEADS = {"request": "request_body", "response": "response_body"}
+
+Piece = tuple[bytes, dict[str, Any]]
+"""Bytes to be written, and what is to be said of them."""
+
+
+class Exchange(msgspec.Struct):
+    """What an event of a model exchange says of itself."""
+
+    ch: str
+    kind: str
+    n: int | None = None
+    data: dict[str, Any] = {}
+
+
+class _Body:
+    def __init__(self, encoding: str) -> None:
+        self.encoding = encoding
+        self.held = b""
+        self.size = 0
+        self.full = False
+        self._inflate: Any = None
+
+    def decoded(self, data: bytes) -> bytes | None:
+        """The data without its encoding; None if that is not known here, or it is broken."""
+        if self.encoding in ("", "identity"):
+            return data
+        if self.encoding not in ("gzip", "x-gzip", "deflate"):
+            return None
+        try:
+            if self._inflate is None:
+                # Both kinds of deflate are sent: with a zlib head and without.
+                bare = self.encoding == "deflate" and data[:1] and data[0] & 0x0F != 8
+                self._inflate = zlib.decompressobj(-15 if bare else 47)
+            return self._inflate.decompress(data)
+        except zlib.error:
+            self.encoding = "broken"
+            return None
+
+
+class Bodies:
+    """All that are under way, by exchange."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._bodies: dict[tuple[int | None, str], _Body] = {}
+
+    def head(self, event: Exchange) -> None:
+        """A request's or response's head: how the body is encoded."""
+        if (kind := _HEADS.get(event.kind)) is not None:
+            self._bodies[event.n, kind] = _Body(_encoding(event.data.get("headers")))
+
+    def piece(self, event: Exchange, data: bytes) -> Piece | None:
+        """What is to be written for a piece of a body; None for nothing yet."""
+        body = self._bodies.setdefault((event.n, event.kind), _Body(""))
+        if body.full:
+            return None
+        said: dict[str, Any] = {}
+        if self._redactor.masking:
+            plain = body.decoded(data)
+            if plain is None:
+                return b"", {"omitted": len(data), "encoding": body.encoding}
+            if body.encoding not in ("", "identity"):
+                said = {"decoded": body.encoding}
+            data = plain
+        data = body.held + data
+        if body.size + len(data) > CEILING:
+            body.full, body.held = True, b""
+            return data[: CEILING - body.size], said | {"cut": CEILING}
+        size = len(data) - self._redactor.unsure(data)
+        body.held = data[size:]
+        body.size += size
+        return (data[:size], said) if size else None
+
+    def end(self, n: int | None) -> list[tuple[str, bytes]]:
+        """What was held back of an exchange's bodies, by their kind; they are forgotten."""
+        rest: list[tuple[str, bytes]] = []
+        for kind in _BODIES:
+            body = self._bodies.pop((n, kind), None)
+            if body is not None and body.held:
+                rest.append((kind, body.held))
+        return rest
+
+    def open(self) -> list[int | None]:
+        """The exchanges that have not ended."""
+        return list(dict.fromkeys(n for n, _ in self._bodies))
+
+
+def of_exchange(fields: bytes) -> Exchange | None:
+    """The event, if it is one of a model exchange that matters here."""
+    try:
+        event = codec.decode_as(fields, Exchange)
+    except codec.JSONError:
+        return None
+    known = event.kind in _BODIES or event.kind in _HEADS or event.kind == "end"
+    return event if known and event.ch == "model" else None
+
+
+def _encoding(headers: Any) -> str:
+    pairs: list[list[str]] = list(headers) if isinstance(headers, list) else []  # pyright: ignore[reportUnknownArgumentType]
+    for name, value in pairs:
+        if name.lower() == "content-encoding":
+            return value.strip().lower()
+    return ""
