@@ -77,7 +77,7 @@ def test_several_turns_of_one_conversation(desk: Desk) -> None:
     [second] = [body for body in bodies if "SAY good night" in body]
     assert "SAY good morning" in second.partition("SAY good night")[0]
     updates = desk.host.events("update")
-    assert {event["turn"] for event in updates if "agent_message" in str(event)} == {1, 2}
+    assert {event["turn"] for event in updates if "agent_message" in str(event)} >= {1, 2}
 
 
 @pytest.mark.parametrize("desk", EVERY, indirect=True)
