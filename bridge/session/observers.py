@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from bridge.rpc.connection import Tap, Taps
 
-ModelTap = Callable[[str, str, int, Any, dict[str, Any], Any], None]
+ExchangeTap = Callable[[str, str, int, Any, dict[str, Any], Any], None]
 """As `bridge.model.record.Tap`."""
 
 
@@ -28,14 +28,14 @@ def unnoted(
 
 
 class Observers(NamedTuple):
-    """`taps` see agents' pipes, `mcp` and `model` the proxies' traffic; `note` hears of events,
-    `secret` of values that must not be shown."""
+    """`taps` see agents' pipes, `exchanges` and `mcp` the proxies' traffic; `note` hears of events,
+    `secret` of values (by name) that must not be shown."""
 
-    note: Note = unnoted
     taps: Taps | None = None
+    note: Note = unnoted
+    exchanges: ExchangeTap | None = None
+    secret: Callable[[str, str], None] | None = None
     mcp: Tap | None = None
-    model: ModelTap | None = None
-    secret: Callable[[str], None] | None = None
 
 
 UNOBSERVED = Observers()
