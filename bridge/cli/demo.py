@@ -1,7 +1,9 @@
 """`acp-mcp-bridge demo`: the whole main job on loopback; no key, no node, nothing to set up."""
 
 import argparse
+import os
 import sys
+import tempfile
 
 import anyio
 
@@ -12,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "A host, the daemon, two embedded agents, a scripted model server and an MCP server that "
         "fails once, all on loopback: a streamed reply, steering, a cancel, a retried tool call, "
-        "a permission. Exits 0 only if all of it really happened."
+        "permissions. Exits 0 only if all that is shown really happened."
     )
     parser.add_argument(
         "--loop",
@@ -20,29 +22,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="the daemon's event loop (auto)",
     )
-    parser.add_argument("--record", metavar="FILE", help="leave a trace of everything in FILE")
+    parser.add_argument(
+        "--record",
+        metavar="FILE",
+        help="where to leave the trace (a new file in the temp directory)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    from bridge.demo.play import DemoFailed, play
+    from bridge.demo.play import play
+    from bridge.demo.scene import DemoFailed
     from bridge.demo.screen import Screen
 
     screen = Screen()
     failure: BaseException | None = None
-    arguments = ["--loop", options.loop]
-    if options.record:
-        arguments += ["--record", options.record]
+    checks = 0
+    trace = options.record or _new_file()
     try:
-        anyio.run(play, screen, arguments)
+        checks = anyio.run(play, screen, ["--loop", options.loop, "--record", trace])
     except* (DemoFailed, BridgeError) as group:
         failure = first(group)
     if failure is not None:
+        screen.pause()
         print(f"acp-mcp-bridge: the demo failed: {failure}", file=sys.stderr)
         return 1
-    screen.plain(f"\nAll of it happened, in {screen.seconds:.1f} s. Next: README.md, first screen.")
-    if options.record:
-        screen.plain(f"The trace is in {options.record}.")
+    screen.plain(f"\nAll of it happened: {checks} checks held, in {screen.seconds:.1f} s.")
+    screen.plain(f"Every byte of it is in {trace}")
     return 0
+
+
+def _new_file() -> str:
+    fd, path = tempfile.mkstemp(prefix="acp-mcp-bridge-demo-", suffix=".trace")
+    os.close(fd)
+    return path
 
 
 def first(failure: BaseException) -> BaseException:

@@ -5,16 +5,19 @@
 A 503 for the call, as a server gives that is being restarted: what the proxy is there for.
 """
 
+import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
-import uvicorn
-from mcp.server import MCPServer
+import anyio.to_thread
 
 from bridge.wire import codec
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -22,8 +25,10 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Any, Receive, Send], Awaitable[None]]
 
 
-def build() -> MCPServer:
+def build() -> "MCPServer":
     """A server with one tool."""
+    from mcp.server import MCPServer
+
     server = MCPServer("notes", log_level="ERROR")
 
     def read_note(name: str) -> str:
@@ -63,20 +68,23 @@ class FailsOnce:
 async def main() -> None:
     """Serves until stdin ends, so that it cannot outlive whoever started it."""
     listener = socket.create_server(("127.0.0.1", 0))
-    app = FailsOnce(build().streamable_http_app())
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     sys.stdout.write(codec.encode({"url": url}).decode() + "\n")
     sys.stdout.flush()
+    # Only now: who connects meanwhile waits in the listener, and is getting ready as well.
+    import uvicorn
+
+    app = FailsOnce(build().streamable_http_app())
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
 
     async def watch() -> None:
-        await anyio.to_thread.run_sync(sys.stdin.read, abandon_on_cancel=True)
-        server.should_exit = True
+        await anyio.to_thread.run_sync(sys.stdin.read)
+        # Whoever it was for is gone: there is nobody to say goodbye to.
+        os._exit(0)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch)
         await server.serve([listener])
-        tasks.cancel_scope.cancel()
 
 
 if __name__ == "__main__":

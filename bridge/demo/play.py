@@ -5,221 +5,216 @@ what it claims, and a step that fails ends the demo with exit code 1. Called by 
 """
 
 import os
-import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any
+from pathlib import Path
 
 import anyio
 
-from bridge.client import Bridge, Event, Session, Turn
+from bridge.client import Bridge, Session
+from bridge.demo import script
+from bridge.demo.scene import Demo, DemoFailed, Scene
 from bridge.demo.screen import Screen
+from bridge.io.family import Family
+from bridge.io.process import Process, spawn
 from bridge.scripted.model import scripted_model
 from bridge.wire import codec
 
 AGENT = [sys.executable, "-m", "bridge", "agent"]
 EVENTS = ("update", "permission", "mcp", "model", "exit")
 
-
-Meanwhile = Callable[[], Coroutine[Any, Any, None]]
-
-
-class DemoFailed(Exception):
-    """A step did not do what it shows; the text says which and how."""
-
-
-def check(happened: object, what: str) -> None:
-    """Raises DemoFailed unless it did happen."""
-    if not happened:
-        raise DemoFailed(what)
+CAST = """\
+     host  this program, using the Python API (bridge.client)
+   bridge  the daemon: a process between the host and its agents, with a proxy for their
+           model traffic and one for their MCP servers
+    agent  acp-mcp-bridge agent, an ACP agent; two of them, each its own process
+    model  a scripted model server on loopback
+      mcp  a real MCP server on loopback, whose first tool call fails"""
 
 
-async def play(screen: Screen, options: list[str]) -> None:
-    """Runs the demo; `options` are the daemon's. Raises DemoFailed, BridgeError."""
-    with tempfile.TemporaryDirectory() as sessions:
-        async with scripted_model() as model, mcp_server() as server:
+async def play(screen: Screen, options: list[str]) -> int:
+    """Runs the demo; `options` are the daemon's. Gives how many checks held.
+
+    Raises DemoFailed, BridgeError (perhaps in a group).
+    """
+    with tempfile.TemporaryDirectory(prefix="acp-mcp-bridge-demo-") as directory:
+        async with scripted_model(script=script.answer) as model, mcp_server() as server:
+            demo = Demo(screen, model)
             environment = {
                 **os.environ,
                 "OPENAI_BASE_URL": f"{model.url}/v1",
                 "OPENAI_API_KEY": "a-dummy",
                 "OPENAI_MODEL": "scripted",
             }
+            screen.plain(CAST)
             async with Bridge.spawn(options=options, env=environment, events=EVENTS) as bridge:
-                agent = [*AGENT, "--sessions", sessions]
-                await _acts(screen, bridge, agent, server)
-            screen.line("bridge", "shut down: agents, their tools and their servers' sessions gone")
+                pids = await _acts(demo, bridge, Path(directory), server)
+            demo.check(not any(_alive(pid) for pid in pids), f"an agent of {pids} still runs")
+            screen.title("The end")
+            screen.line("bridge", "has shut down: no agent, no tool, no session is left")
+    return demo.checks
 
 
-async def _acts(screen: Screen, bridge: Bridge, agent: list[str], server: "McpServer") -> None:
-    version = bridge.hello["daemon"]["version"]
+async def _acts(demo: Demo, bridge: Bridge, directory: Path, server: "McpServer") -> list[int]:
+    """All steps; gives the agents' process ids."""
+    screen, daemon = demo.screen, bridge.hello["daemon"]
+    sessions = ["--sessions", str(directory / "sessions")]
     screen.title("One daemon, two agents")
-    screen.line("bridge", f"ready: version {version}, host protocol {bridge.hello['protocol']}")
-    async with bridge.session("plain", command=agent) as plain:
-        info = plain.opened["agent"]
-        screen.line("agent", f"{info['name']} {info['version']} is ready, session open")
-        async with anyio.create_task_group() as tasks:
-            # The second agent starts, and lists its server's tools, while the first one works.
-            ready = anyio.Event()
-            done = anyio.Event()
-            tasks.start_soon(_with_tools, screen, bridge, agent, server, ready, done)
-            await _streamed(screen, plain)
-            await _steered(screen, plain)
-            await _cancelled(screen, plain)
-            ready.set()
-            await done.wait()
+    screen.line("bridge", f"{daemon['name']} {daemon['version']} is ready")
+    pids: list[int] = []
+    async with anyio.create_task_group() as tasks:
+        # The second agent starts, and lists its server's tools, while the first one works.
+        handy = Handy(bridge, [*AGENT, *sessions, "--tools", "bash"], directory, server)
+        tasks.start_soon(handy.run)
+        async with bridge.session("plain", command=[*AGENT, *sessions]) as plain:
+            name, version = plain.opened["agent"]["name"], plain.opened["protocol_version"]
+            screen.line("agent", f"the first one is ready: {name}, ACP version {version}")
+            await _streamed(demo, plain)
+            await _steered(demo, plain)
+            await _cancelled(demo, plain)
+            session = await handy.session()
+            states = (await bridge.request("status"))["sessions"].values()
+            pids += [state["agent_pid"] for state in states]
+        await _retried(demo, session)
+        await _permitted(demo, session)
+        await _denied(demo, session, directory)
+        handy.leave()
+    demo.check(len(pids) == 2 and all(pids), f"the agents' processes were {pids}")
+    return pids
 
 
-async def _streamed(screen: Screen, session: Session) -> None:
-    screen.title("A reply, streamed as the model says it")
-    turn = await _turn(screen, session, "SLOW 0.5")
-    check(
-        turn.outcome == "completed" and turn.reply.endswith("pong"), f"the reply was {turn.reply!r}"
-    )
-    check(turn.usage, "the turn reports no usage")
-    screen.line("host", f"turn {turn.number} ended: {turn.stop_reason}, usage {turn.usage}")
+async def _streamed(demo: Demo, session: Session) -> None:
+    demo.screen.title("A reply, shown as the model says it")
+    scene = await Scene(demo, session).prompt(script.HELLO)
+    demo.check(scene.turn.stop_reason == "end_turn", f"it ended as {scene.turn.stop_reason}")
+    demo.check(len(scene.pieces) > 5, f"it came in {len(scene.pieces)} pieces")
+    demo.check("".join(scene.pieces) == scene.turn.reply, f"the reply was {scene.turn.reply!r}")
+    usage = scene.turn.usage or {}
+    demo.check(usage.get("totalTokens"), f"the turn reports usage {usage}")
+    demo.screen.line("host", f"got the reply: {usage['totalTokens']} tokens, end_turn")
 
 
-async def _steered(screen: Screen, session: Session) -> None:
-    screen.title("Steering: a message into the running turn")
-    receipts: list[dict[str, object]] = []
+async def _steered(demo: Demo, session: Session) -> None:
+    demo.screen.title("Steering: another message, into the running turn")
 
     async def steer() -> None:
-        receipts.append(await session.steer("SAY of course, in French: bonjour"))
-        screen.line("host", f"steers: 'in French, please' -> {receipts[0]['outcome']}")
+        receipt = await session.steer(script.FRENCH)
+        demo.screen.line("host", f"steers: {script.FRENCH} ({receipt['outcome']})")
+        demo.check(receipt["outcome"] == "injected", f"the receipt was {receipt}")
 
-    turn = await _turn(screen, session, "SLOW 0.25", meanwhile=steer)
-    check(receipts[0].get("outcome") == "injected", f"the receipt was {receipts}")
-    check(turn.reply.endswith("bonjour"), f"the reply was {turn.reply!r}")
+    scene = await Scene(demo, session).prompt(script.COUNT, after=2, do=steer)
+    said = "".join(scene.pieces)
+    demo.check("five." in said, f"it did not finish counting: {said!r}")
+    demo.check(scene.turn.reply.endswith("quatre, cinq."), f"the reply was {scene.turn.reply!r}")
 
 
-async def _cancelled(screen: Screen, session: Session) -> None:
-    screen.title("A cancel in mid-stream")
+async def _cancelled(demo: Demo, session: Session) -> None:
+    demo.screen.title("A cancel in mid-sentence")
 
     async def cancel() -> None:
-        screen.line("host", "cancels")
+        demo.screen.line("host", "cancels")
         await session.cancel()
 
-    turn = await _turn(screen, session, "SLOW 30", meanwhile=cancel)
-    check(turn.outcome == "cancelled", f"the outcome was {turn.outcome}")
-    screen.line("host", f"turn {turn.number} ended: {turn.stop_reason}")
+    scene = await Scene(demo, session).prompt(script.MILLION, after=5, do=cancel)
+    demo.check(scene.turn.stop_reason == "cancelled", f"it ended as {scene.turn.stop_reason}")
+    with anyio.fail_after(5):
+        await demo.model.until(lambda model: model.requests[-1].outcome == "left")
+    demo.screen.line("model", "its client has hung up: nothing more is generated")
 
 
-async def _with_tools(
-    screen: Screen,
-    bridge: Bridge,
-    agent: list[str],
-    server: "McpServer",
-    ready: anyio.Event,
-    done: anyio.Event,
-) -> None:
-    async with bridge.session(
-        "tools",
-        command=[*agent, "--tools", "bash"],
-        mcp_urls={"notes": await server.url()},
-        mcp={"notes": {"backoff": {"initial": 0.05}}},
-        permission="ask",
-    ) as session:
-        await ready.wait()
-        screen.title("A tool call whose server hiccups")
-        turn = await _turn(screen, session, 'USE_TOOL read_note {"name": "deep thought"}')
-        check("42" in turn.reply, f"the reply was {turn.reply!r}")
-        screen.title("A local tool, with permission")
-        turn = await _turn(screen, session, 'USE_TOOL bash {"command": "echo $((6 * 7))"}')
-        check("42" in turn.reply, f"the reply was {turn.reply!r}")
-    done.set()
+async def _retried(demo: Demo, session: Session) -> None:
+    demo.screen.title("A tool call whose server has a hiccup")
+    scene = await Scene(demo, session).prompt(script.NOTE)
+    outcomes = [(event["cause"], event["outcome"]) for event in scene.attempts]
+    demo.check(len(outcomes) == 2, f"the attempts were {outcomes}")
+    demo.check("503" in str(outcomes[0][0]), f"the first attempt: {outcomes[0]}")
+    demo.check(outcomes[1][1] == "answer", f"the second attempt: {outcomes[1]}")
+    demo.check(scene.turn.reply.endswith("42"), f"the reply was {scene.turn.reply!r}")
 
 
-async def _turn(
-    screen: Screen, session: Session, text: str, *, meanwhile: Meanwhile | None = None
-) -> Turn:
-    """One prompt, with what happens meanwhile on the screen; `meanwhile` is called once, as soon
-    as the agent has said something."""
-    events = session.events()
-    turns: list[Turn] = []
-    screen.line("host", f"prompts {session.name}: {text}")
-
-    async def prompt() -> None:
-        turns.append(await session.prompt(text))
-        events.close()
-
-    attempts: list[Event] = []
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(prompt)
-        async for event in events:
-            if event["event"] == "mcp":
-                attempts.append(event)
-            await _show(screen, session, event)
-            if meanwhile is not None and _text(event):
-                tasks.start_soon(meanwhile)
-                meanwhile = None
-    if "read_note" in text:
-        check([item["outcome"] for item in attempts].count("answer") == 1, f"attempts: {attempts}")
-        check(len(attempts) == 2, f"attempts: {attempts}")
-    return turns[0]
+async def _permitted(demo: Demo, session: Session) -> None:
+    demo.screen.title("A tool of the agent's own, with permission")
+    scene = await Scene(demo, session, verdict="allow").prompt(script.SHELL)
+    demo.check(len(scene.asked) == 1, f"{len(scene.asked)} permission requests")
+    demo.check(scene.turn.reply.endswith("42"), f"the reply was {scene.turn.reply!r}")
 
 
-async def _show(screen: Screen, session: Session, event: Event) -> None:
-    if text := _text(event):
-        screen.line("agent", text)
-    elif event["event"] == "permission":
-        screen.line("agent", f"may I run: {event['tool_call'].get('title')}?")
-        await session.answer_permission(event, "allow")
-        screen.line("host", "allowed, once")
-    elif event["event"] == "mcp":
-        result = event["cause"] or event["outcome"]
-        screen.line(
-            "mcp", f"{event['server']}.{event['tool']} attempt {event['attempt']}: {result}"
-        )
-    elif event["event"] == "model":
-        spent = f"{(event.get('end') or 0) * 1e3:.0f} ms"
-        screen.line("model", f"{event['path']} {event['status']} in {spent}, {event['outcome']}")
-    elif event["event"] == "update" and event["update"]["sessionUpdate"] == "tool_call_update":
-        update = event["update"]
-        if update.get("status") in ("completed", "failed"):
-            screen.line("agent", f"tool call {update['status']}")
+async def _denied(demo: Demo, session: Session, directory: Path) -> None:
+    demo.screen.title("And one without")
+    precious = directory / "precious.txt"
+    precious.touch()
+    scene = await Scene(demo, session, verdict="deny").prompt(script.DELETE)
+    demo.check(len(scene.asked) == 1, f"{len(scene.asked)} permission requests")
+    demo.check(precious.exists(), "the file was deleted")
+    demo.check("not allow" in scene.turn.reply, f"the reply was {scene.turn.reply!r}")
 
 
-def _text(event: Event) -> str:
-    """The text of an agent message chunk."""
-    if event["event"] != "update" or event["update"]["sessionUpdate"] != "agent_message_chunk":
-        return ""
-    return event["update"]["content"].get("text", "")
+class Handy:
+    """The session with tools, opened in a task of its own; `leave` closes it."""
+
+    def __init__(
+        self, bridge: Bridge, command: list[str], directory: Path, server: "McpServer"
+    ) -> None:
+        self._bridge = bridge
+        self._command = command
+        self._directory = directory
+        self._server = server
+        self._ready = anyio.Event()
+        self._over = anyio.Event()
+        self._session: Session | None = None
+
+    async def run(self) -> None:
+        url = await self._server.url()
+        async with self._bridge.session(
+            "handy",
+            command=self._command,
+            cwd=str(self._directory),
+            mcp_urls={"notes": url},
+            mcp={"notes": {"backoff": {"initial": 0.05}}},
+            permission="ask",
+        ) as self._session:
+            self._ready.set()
+            await self._over.wait()
+
+    async def session(self) -> Session:
+        await self._ready.wait()
+        assert self._session is not None
+        return self._session
+
+    def leave(self) -> None:
+        self._over.set()
 
 
 class McpServer:
     """The demo's MCP server, starting up."""
 
-    def __init__(self, process: anyio.abc.Process) -> None:
+    def __init__(self, process: Process) -> None:
         self._process = process
 
     async def url(self) -> str:
         """Its address, once it listens."""
-        assert self._process.stdout is not None
         data = b""
         while b"\n" not in data:
-            data += await self._process.stdout.receive()
+            piece = await self._process.stdout.receive()
+            if not piece:
+                raise DemoFailed("the MCP server did not start; its stderr says why")
+            data += piece
         return codec.decode(data)["url"]
 
 
 @asynccontextmanager
 async def mcp_server() -> AsyncGenerator[McpServer]:
     """Starts the server; leaving ends it."""
-    process = await anyio.open_process(
-        [sys.executable, "-m", "bridge.demo.mcp_server"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=None,
-    )
-    try:
+    command = [sys.executable, "-m", "bridge.demo.mcp_server"]
+    async with spawn(command, env=dict(os.environ), family=Family()) as process:
         yield McpServer(process)
-    finally:
-        with anyio.CancelScope(shield=True):
-            assert process.stdin is not None
-            await process.stdin.aclose()
-            with anyio.move_on_after(2):
-                await process.wait()
-            if process.returncode is None:
-                process.kill()
-            await process.aclose()
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

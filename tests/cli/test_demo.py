@@ -1,43 +1,49 @@
 """The demo as a stranger runs it."""
 
+import os
 import subprocess
 import sys
+import uuid
+from pathlib import Path
 
 import pytest
 
 from bridge.cli.demo import first
+from tests.peers.processes import MARKER, survivors
+
+SHOWN = (
+    "five.",
+    "un, deux, trois, quatre, cinq.",
+    "(injected)",
+    "its client has hung up",
+    "notes.read_note, attempt 1: HTTP 503",
+    "notes.read_note, attempt 2: answer",
+    "may I run 'echo $((6 * 7))'?",
+    "The shell says 42",
+    "answers: deny",
+    "All of it happened: 25 checks held",
+)
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop", "trio"])
-def test_the_demo_shows_the_whole_main_job(loop: str) -> None:
+def test_it_shows_the_whole_main_job_and_leaves_a_trace_and_nothing_else(
+    loop: str, tmp_path: Path
+) -> None:
+    trace, marker = tmp_path / "demo.trace", uuid.uuid4().hex
     done = subprocess.run(
-        [sys.executable, "-m", "bridge", "demo", "--loop", loop],
+        [sys.executable, "-m", "bridge", "demo", "--loop", loop, "--record", str(trace)],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
+        env={**os.environ, MARKER: marker},
     )
     assert (done.returncode, done.stderr) == (0, "")
-    for shown in (
-        "turn 1 ended: end_turn",
-        "-> injected",
-        "turn 3 ended: cancelled",
-        "notes.read_note attempt 1: HTTP 503",
-        "notes.read_note attempt 2: answer",
-        "may I run: echo",
-        "the tool said: 42",
-        "All of it happened",
-    ):
-        assert shown in done.stdout
-
-
-def test_a_recorded_demo_leaves_a_trace(tmp_path) -> None:
-    trace = tmp_path / "demo.trace"
-    command = [sys.executable, "-m", "bridge", "demo", "--record", str(trace)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0
-    assert str(trace) in done.stdout
+    for shown in (*SHOWN, str(trace)):
+        assert shown in done.stdout, done.stdout
+    assert "\x1b" not in done.stdout
     assert b"session/prompt" in trace.read_bytes()
+    assert survivors(marker, 5) == []
 
 
 def test_the_first_failure_is_found_in_nested_groups() -> None:

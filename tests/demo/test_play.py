@@ -1,14 +1,24 @@
-"""The demo's steps fail where what they show did not happen."""
+"""The play with something missing: what did not happen is never shown as if it had."""
 
+import io
+
+import anyio
 import pytest
 
-from bridge.demo.play import DemoFailed, check
+from bridge.cli.demo import first
+from bridge.demo.play import play
+from bridge.demo.scene import DemoFailed
+from bridge.demo.screen import Screen
+
+pytestmark = pytest.mark.anyio
 
 
-def test_a_step_that_did_not_happen_fails_by_name() -> None:
-    with pytest.raises(DemoFailed, match="the reply was 'x'"):
-        check(False, "the reply was 'x'")
-
-
-def test_a_step_that_happened_says_nothing() -> None:
-    assert check({"usage": 1}, "unused") is None
+async def test_without_the_proxy_the_failed_call_ends_the_demo() -> None:
+    out = io.StringIO()
+    with anyio.fail_after(60), pytest.raises(BaseException) as caught:
+        await play(Screen(out), ["--mcp-proxy", "off"])
+    failure = first(caught.value)
+    assert isinstance(failure, DemoFailed)
+    assert "the attempts were []" in str(failure)
+    assert "A tool call whose server has a hiccup" in out.getvalue()
+    assert "with permission" not in out.getvalue()
