@@ -66,6 +66,7 @@ async def fork(
             session,
             lambda opened: session.adopt(opened, config, announce, first=False),
         )
+    if session.agent is not None:
         return
     raise BridgeError(
         f"the agent did not answer session/fork within {seconds:g} s (start_timeout)",
@@ -96,6 +97,8 @@ async def _open(
                 native = session.native()
                 agent = await session.launcher.start(session.name, config, native=native)
             await make(agent, lambda opened: session.adopt(opened, config, announce, first=first))
+        if session.agent is not None:
+            # Also where the time was up in the moment in which the reader adopted it.
             return
         raise BridgeError(
             f"the agent was not ready within {seconds:g} s (start_timeout) and was stopped",
@@ -106,7 +109,7 @@ async def _open(
         if isinstance(error, BridgeError) and error.code == "auth_required":
             # It stays, so that `authenticate` can reach it before the next try.
             session.agent = agent
-        elif agent is not None:
+        elif agent is not None and session.agent is not agent:
             await agent.stop(eof=0.3, term=0.5)
         raise
     finally:
