@@ -59,6 +59,7 @@ class FdReader:
         self._pollable = _own(fd)
         # A terminal may still be a blocking one: read only what is known to be there.
         self._wait_first = self._pollable and os.get_blocking(fd)
+        self._streak = False
         self.waiting = False
         """Whether a `receive` is under way and has found nothing to read."""
 
@@ -66,12 +67,14 @@ class FdReader:
         """What is there, at most `size` bytes; `b""` at the end of the stream or once closed."""
         if not self._pollable:
             return await anyio.to_thread.run_sync(self._read, size) or b""
+        if self._streak:
+            # A stream that is always readable must not keep the others from their turn. Before the
+            # read: what has been read must not be lost to a cancellation, nor be overtaken.
+            await anyio.lowlevel.checkpoint()
         waited = False
         while self._fd >= 0:
             if (waited or not self._wait_first) and (data := self._read(size)) is not None:
-                if not waited:
-                    # A stream that is always readable must not keep the others from their turn.
-                    await anyio.lowlevel.checkpoint()
+                self._streak = not waited
                 return data
             self.waiting = waited = True
             try:
