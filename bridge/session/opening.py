@@ -66,7 +66,7 @@ async def fork(
             session,
             lambda opened: session.adopt(opened, config, announce, first=False),
         )
-    if session.agent is not None:
+    if _adopted(session):
         return
     raise BridgeError(
         f"the agent did not answer session/fork within {seconds:g} s (start_timeout)",
@@ -97,7 +97,7 @@ async def _open(
                 native = session.native()
                 agent = await session.launcher.start(session.name, config, native=native)
             await make(agent, lambda opened: session.adopt(opened, config, announce, first=first))
-        if session.agent is not None:
+        if _adopted(session):
             # Also where the time was up in the moment in which the reader adopted it.
             return
         raise BridgeError(
@@ -109,7 +109,7 @@ async def _open(
         if isinstance(error, BridgeError) and error.code == "auth_required":
             # It stays, so that `authenticate` can reach it before the next try.
             session.agent = agent
-        elif agent is not None and session.agent is not agent:
+        elif agent is not None and not _adopted(session):
             await agent.stop(eof=0.3, term=0.5)
         raise
     finally:
@@ -118,3 +118,7 @@ async def _open(
 
 def _start_timeout(config: Config) -> float:
     return START_TIMEOUT if config.start_timeout is None else config.start_timeout
+
+
+def _adopted(session: "Session") -> bool:
+    return session.session_id is not None
