@@ -11,6 +11,8 @@ and .peers in the checkout; nothing is taken from, or left in, the machine or HO
     node-more        .peers/node-more: codex-acp, copilot
     node-clients     .peers/node-clients: ACP clients, acpx and the TypeScript SDK
     node-mcp         .peers/node-mcp: MCP servers and clients, the official conformance runner
+    model-clients    .peers/model-clients: the OpenAI and Anthropic Python SDKs
+    node-model       .peers/node-model: the OpenAI SDK for node
     fastmcp          .peers/fastmcp: FastMCP, a server and a proxy to be measured against
     verifiers-0.4    .peers/verifiers-0.4: the harness, unchanged
     verifiers-0.2    .peers/verifiers-0.2: its previous generation
@@ -117,12 +119,13 @@ PARTS = {
     "node-more": npm_part("node-more", HERE / "node_more"),
     "node-clients": npm_part("node-clients", HERE / "node_clients"),
     "node-mcp": npm_part("node-mcp", HERE / "node_mcp"),
+    "node-model": npm_part("node-model", HERE / "node_model"),
     "wheelhouse": Part(
         PEERS / "wheelhouse", (ROOT / "requirements.lock", HERE / "uv.lock"), build_wheelhouse
     ),
 } | {
     name: Part(PEERS / name, (HERE / f"{name}.lock",), harness(HERE / f"{name}.lock"))
-    for name in ("verifiers-0.4", "verifiers-0.2", "reference", "fastmcp")
+    for name in ("verifiers-0.4", "verifiers-0.2", "reference", "fastmcp", "model-clients")
 }
 
 
@@ -156,9 +159,9 @@ def lock() -> None:
     dev = ROOT / "requirements-dev.lock"
     run(*compile_lock, dev, pyproject, HERE / "setup.in", "--group", "dev")
     run(*compile_lock, ROOT / "requirements.lock", pyproject, "--constraint", dev)
-    for name in ("uv", "verifiers-0.4", "verifiers-0.2", "reference", "fastmcp"):
+    for name in ("uv", "verifiers-0.4", "verifiers-0.2", "reference", "fastmcp", "model-clients"):
         run(*compile_lock, HERE / f"{name}.lock", HERE / f"{name}.in")
-    for name in ("pyright", "node", "node_more", "node_clients", "node_mcp"):
+    for name in ("pyright", "node", "node_more", "node_clients", "node_mcp", "node_model"):
         source = HERE / name
         (source / "package-lock.json").unlink(missing_ok=True)
         run("npm", "install", "--silent", "--package-lock-only", cwd=source)
