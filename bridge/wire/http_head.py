@@ -3,8 +3,7 @@
 Owns: the grammar (RFC 9112, strict where leniency lets requests be smuggled) and the decision how
 a message's body is framed. Rule: header names and values are kept as sent, in order, repeated ones
 too; what does not fit the grammar is a BadHead that says what is wrong and where.
-Why not llhttp for heads: it lets bytes through that must be refused, and cannot tell where in the
-bytes it was fed a message ended (docs/decisions/0004-http-by-hand-and-llhttp.md).
+Why not llhttp for heads: docs/decisions/0030-http-heads-by-grammar.md.
 """
 
 import re
