@@ -10,14 +10,15 @@ nothing of the host's process (no signals, no child reaping). `bridge.client_syn
 without async.
 """
 
-import math
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import msgspec
 from anyio.abc import Process
 
@@ -64,19 +65,33 @@ class Events:
     def __init__(self, wanted: Callable[[Event], bool], forget: Callable[["Events"], None]) -> None:
         self._wanted = wanted
         self._forget = forget
-        self._send, self._receive = anyio.create_memory_object_stream[Event](math.inf)
+        self._untaken = deque[Event]()
+        self._changed = anyio.Event()
+        self._closed = False
 
     def offer(self, event: Event) -> None:
         if self._wanted(event):
-            self._send.send_nowait(event)
+            self._untaken.append(event)
+            self._changed.set()
 
-    def __aiter__(self) -> AsyncIterator[Event]:
-        return self._receive.__aiter__()
+    def __aiter__(self) -> "Events":
+        return self
+
+    async def __anext__(self) -> Event:
+        await anyio.lowlevel.checkpoint()
+        while not self._untaken:
+            if self._closed:
+                raise StopAsyncIteration
+            if self._changed.is_set():
+                self._changed = anyio.Event()
+            await self._changed.wait()
+        return self._untaken.popleft()
 
     def close(self) -> None:
-        """Ends the iteration once what has come is consumed."""
+        """Ends the iteration once what has come is consumed. Idempotent."""
         self._forget(self)
-        self._send.close()
+        self._closed = True
+        self._changed.set()
 
 
 class Bridge:
@@ -90,6 +105,8 @@ class Bridge:
         self._waiting: dict[int, tuple[anyio.Event, list[dict[str, Any]]]] = {}
         self._listeners: set[Events] = set()
         self._ended: str | None = None
+        # Whoever is cancelled around a bridge: its orderly end needs the answers.
+        self._listening = anyio.CancelScope(shield=True)
         self.hello: dict[str, Any] = {}
         """The daemon's answer to hello: its version, operations, events and limits."""
 
@@ -121,8 +138,7 @@ class Bridge:
         bridge = cls(process, on_stderr)
         failure: BaseException | None = None
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(bridge._read)
-            tasks.start_soon(bridge._read_stderr)
+            tasks.start_soon(bridge._listen)
             try:
                 bridge.hello = await bridge.request(
                     "hello", protocol=1, client={"name": "bridge.client"}, events=list(events)
@@ -134,7 +150,7 @@ class Bridge:
             finally:
                 with anyio.CancelScope(shield=True):
                     await bridge._end()
-                tasks.cancel_scope.cancel()
+                bridge._listening.cancel()
         if failure is not None:
             try:
                 raise failure
@@ -161,9 +177,13 @@ class Bridge:
         self, name: str = "", *, command: Sequence[str], **config: Any
     ) -> AsyncGenerator["Session"]:
         """Starts an agent and makes a session with it; `config` is that of `open`."""
-        result = await self.request(
-            "open", session=name, config={"command": list(command), **config}
-        )
+        opening = {"command": list(command), **config}
+        try:
+            result = await self.request("open", session=name, config=opening)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await Session(self, name, {}).close()
+            raise
         session = Session(self, name, result)
         try:
             yield session
@@ -178,7 +198,10 @@ class Bridge:
             return session is None or event.get("session") == session
 
         events = Events(wanted, self._listeners.discard)
-        self._listeners.add(events)
+        if self._ended is None:
+            self._listeners.add(events)
+        else:
+            events.close()
         return events
 
     async def _exchange(self, operation: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -207,6 +230,12 @@ class Bridge:
                 await self._process.stdin.send(data)
             except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
                 raise BridgeError("the daemon has ended", code="internal") from error
+
+    async def _listen(self) -> None:
+        with self._listening:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._read)
+                tasks.start_soon(self._read_stderr)
 
     async def _read(self) -> None:
         assert self._process.stdout is not None
@@ -288,6 +317,8 @@ class Session:
     def events(self) -> Events:
         """The events of this session from now on; the iteration ends when it is closed."""
         events = self._bridge.events(self.name)
+        if self._closed:
+            events.close()
         self._events.append(events)
         return events
 
