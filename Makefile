@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALL := $(PYTHON) tests/peers/install.py
 PYRIGHT := .peers/pyright/node_modules/.bin/pyright
 PYTEST := $(BIN)/python -m pytest
-PEERS := uv node verifiers-0.4 verifiers-0.2 wheelhouse
+PEERS := uv node node-mcp fastmcp verifiers-0.4 verifiers-0.2 wheelhouse
 
 .DEFAULT_GOAL := help
 .PHONY: help setup peers test check format e2e demo bench conformance lock clean
@@ -48,7 +48,9 @@ bench: setup ## the daemon against the reference daemon: ratios and bars
 	$(BIN)/python -m bench $(ARGS)
 
 conformance: setup ## the conformance suite on our own agent, client and daemon
+	@$(INSTALL) node node-mcp
 	$(BIN)/python -m conformance $(ARGS)
+	$(BIN)/python -m tests.peers.conformance.compare
 
 lock: setup ## resolves every lock anew
 	@$(INSTALL) lock

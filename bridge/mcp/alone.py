@@ -16,7 +16,6 @@ from anyio.abc import TaskStatus
 from bridge.io import stdio
 from bridge.io.family import Family
 from bridge.log import log
-from bridge.mcp import eras
 from bridge.mcp.channel import helpers
 from bridge.mcp.hub import Hub
 from bridge.mcp.lines_front import converse
@@ -86,7 +85,7 @@ async def _check_names(hub: Hub, ending: _Ending) -> None:
     """Waits for the first listing, if it is quick: two tools of one name end the program."""
     await hub.listed(READY_WITHIN)
     try:
-        View(hub).tools(eras.OURSELVES)
+        View(hub).tools(hub.catalogues)
     except DuplicateName as error:
         log.error("%s", error)
         ending.code = 1

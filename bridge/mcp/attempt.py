@@ -35,6 +35,7 @@ class Attempt(Generic[T]):
         timeout: float,
         deadline: float = float("inf"),
         describe: bool = False,
+        quiet: bool = False,
     ) -> None:
         self._server = server
         self._client = client
@@ -42,7 +43,7 @@ class Attempt(Generic[T]):
         self._work = work
         self._timeout = timeout
         self._latest = deadline
-        self._describe = describe
+        self._describe, self._quiet = describe, quiet
         self._scope = anyio.CancelScope()
         self._settled = anyio.Event()
         self._cancelled = False
@@ -87,8 +88,9 @@ class Attempt(Generic[T]):
             self._settle(self._ended_early())
 
     async def _in_session(self) -> None:
-        server, client = self._server, self._client
-        async with server.session(client, self._listener, describe=self._describe) as session:
+        async with self._server.session(
+            self._client, self._listener, describe=self._describe, quiet=self._quiet
+        ) as session:
             self.session = session
             try:
                 self._settle(await self._work(session))

@@ -15,7 +15,7 @@ from bridge.log import log
 from bridge.mcp import eras, messages, mirrored, pages
 from bridge.mcp.attempt import Attempt
 from bridge.mcp.channel import Fault
-from bridge.mcp.eras import Client
+from bridge.mcp.eras import Client, Era
 from bridge.mcp.messages import Answer, Members
 from bridge.mcp.pages import Listed
 from bridge.mcp.server import Server
@@ -69,10 +69,12 @@ class Catalogue:
         server: Server,
         tasks: TaskGroup,
         on_change: Callable[[Server], None],
-        client: Client = eras.OURSELVES,
+        client: Client | None = None,
     ) -> None:
         self.server = server
-        self._client = client
+        self.era: Era | None = None
+        """The era it was listed in."""
+        self._client = client or eras.ourselves(server.first_era)
         self.tools: dict[str, Tool] = {}
         self.rest: Members = {}
         """What the server's list has beside its tools."""
@@ -136,9 +138,13 @@ class Catalogue:
             _tools,
             timeout=LISTING_BOUND,
             describe=True,
+            quiet=True,
         )
         try:
-            self._take(await attempt.result(self._tasks))
+            outcome = await attempt.result(self._tasks)
+            if attempt.session is not None:
+                self.era = attempt.session.era
+            self._take(outcome)
         finally:
             self._running = None
             self._tried.set()

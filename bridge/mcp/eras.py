@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from bridge import __version__
-from bridge.mcp.messages import Members, members
+from bridge.mcp.messages import Answer, Members, members
 from bridge.wire import codec
 from bridge.wire.codec import Raw
 
@@ -69,8 +69,9 @@ class Client(NamedTuple):
         return {name: self.capabilities[name] for name in sorted(_ASKED & set(self.capabilities))}
 
 
-OURSELVES = Client("legacy", LEGACY)
-"""What we say where nobody in particular calls: while listing."""
+def ourselves(era: Era, abilities: Mapping[str, Any] | None = None) -> Client:
+    """The proxy itself, where nobody in particular calls: while listing and watching."""
+    return Client(era, LEGACY if era == "legacy" else MODERN, capabilities=abilities or {})
 
 
 def initialize(client: Client) -> dict[str, Any]:
@@ -110,6 +111,15 @@ def outgoing(
     if meta:
         stamped["_meta"] = meta
     return stamped
+
+
+def offers_modern(refusal: Answer) -> bool:
+    """Whether a server that refuses a version (-32022) names ours among those it speaks."""
+    if refusal.error is None or refusal.code != UNSUPPORTED_VERSION:
+        return False
+    data = codec.mapping(codec.decode(refusal.error).get("data"))
+    supported = None if data is None else data.get("supported")
+    return isinstance(supported, list) and MODERN in supported
 
 
 def caller_of(meta: Members) -> Client | str:

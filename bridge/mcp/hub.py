@@ -53,7 +53,7 @@ class Hub:
             name: Catalogue(server, tasks, self._listed_anew)
             for name, server in self.servers.items()
         }
-        self._others: dict[tuple[str, bytes], Catalogue] = {}
+        self._others: dict[tuple[str, Era, bytes], Catalogue] = {}
         self._watched: TaskGroup | None = None
         self.parked = Lot(tasks)
         self.short_names = short_names
@@ -83,25 +83,33 @@ class Hub:
         """Has the server say what it is in an era, unless it has, or does not speak it."""
         if era in server.abouts or server.verdicts.known[era] is False or not server.abouts:
             return
-        client = eras.OURSELVES if era == "legacy" else Client("modern", eras.MODERN)
-        attempt = Attempt(server, client, Deaf(), _nothing, timeout=_DESCRIBING, describe=True)
+        attempt = Attempt(
+            server,
+            eras.ourselves(era),
+            Deaf(),
+            _nothing,
+            timeout=_DESCRIBING,
+            describe=True,
+            quiet=True,
+        )
         await attempt.result(self._tasks)
 
     def catalogue(self, server: str, client: Client) -> Catalogue:
         """The server's list for clients like this one.
 
-        Most servers have one list for all; those that do not go by what a client can be asked for.
+        Most servers have one list for all. Others go by what a client can be asked for, and those
+        of two eras may have a list in each.
         """
-        abilities = client.abilities
         base = self.catalogues[server]
-        if not abilities:
+        era, abilities = base.server.spoken(client.era), client.abilities
+        if not abilities and base.era in (era, None):
             return base
-        key = (server, codec.encode(abilities))
+        key = (server, era, codec.encode(abilities))
         found = self._others.get(key)
         if found is None:
             if len(self._others) >= _MOST_LISTS * len(self.servers):
                 return base
-            like_it = eras.OURSELVES._replace(capabilities=abilities)
+            like_it = eras.ourselves(era, abilities)
             found = Catalogue(base.server, self._tasks, self._listed_anew, like_it)
             self._others[key] = found
             if self._watched is not None:

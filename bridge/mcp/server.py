@@ -39,6 +39,9 @@ class Server:
         self._doubtful_until = 0.0
         self._secrets = _secrets(upstream)
         self._origin = None
+        if upstream.transport == "sse":
+            # It is older than the modern era.
+            self.verdicts.known["modern"] = False
         if upstream.transport != "stdio":
             # Loaded here: a session with stdio servers alone needs no HTTP client.
             from bridge.mcp.origin import Origin
@@ -49,6 +52,16 @@ class Server:
         """Closes what connections are kept."""
         if self._origin is not None:
             self._origin.close()
+
+    def spoken(self, preferred: Era) -> Era:
+        """The era in which it serves callers of an era, as far as is known."""
+        return self.verdicts.order(preferred)[0]
+
+    @property
+    def first_era(self) -> Era:
+        """The one to meet it in. A stdio server that does not know server/discover may fall
+        silent, and its process with it; over HTTP asking is the usual way, and bounded."""
+        return "legacy" if self.upstream.transport == "stdio" else "modern"
 
     def about(self, era: Era) -> About | None:
         """What it says of itself to callers of an era: in that era, else in the other one."""
@@ -68,24 +81,31 @@ class Server:
         if answer.code == eras.HEADER_MISMATCH:
             raise Fault("headers", f"the server's tool has changed: {text}")
         if answer.code == eras.UNSUPPORTED_VERSION:
-            self.verdicts.known["modern"] = False
-            raise Fault("opening", f"the server does not speak {eras.MODERN} any more: {text}")
+            if not eras.offers_modern(answer):
+                self.verdicts.known["modern"] = False
+            raise Fault("opening", f"the server refuses {eras.MODERN}: {text}")
 
     @asynccontextmanager
     async def session(
-        self, client: Client, listener: Listener, *, describe: bool = False
+        self,
+        client: Client,
+        listener: Listener,
+        *,
+        describe: bool = False,
+        quiet: bool = False,
     ) -> AsyncGenerator[Session]:
         """A fresh session, in the caller's era where the server can, ended when left.
 
-        `describe`: have the server say what it is, where the era does not require that.
-        Raises Fault. Taking leave is shielded and bounded.
+        `describe`: have the server say what it is, where the era does not require that; `quiet`:
+        what it says beside its answers is of no interest. Raises Fault. Taking leave is shielded
+        and bounded.
         """
         first: Fault | None = None
         order = self._order(client.era)
         for era in order:
             async with self._attempted(client, listener, era) as session:
                 try:
-                    await self._open(session, describe)
+                    await self._open(session, describe=describe, quiet=quiet)
                 except WrongEra as wrong:
                     if wrong.said:
                         self.verdicts.known[era] = False
@@ -138,7 +158,7 @@ class Server:
 
         return nullcontext(HttpChannel(self._origin, ceiling, sink))
 
-    async def _open(self, session: Session, describe: bool) -> None:
+    async def _open(self, session: Session, *, describe: bool, quiet: bool) -> None:
         """The handshake, as far as the era and what is known ask for one."""
         if session.era == "modern":
             session.channel.version = eras.MODERN
@@ -151,7 +171,7 @@ class Server:
         client = session.client
         if client.log_level is not None:
             await session.set_log_level(client.log_level)
-        if client is eras.OURSELVES or not session.channel.has_own_stream:
+        if quiet or not session.channel.has_own_stream:
             return
         if client.can_be_asked or _speaks_up(about):
             await session.listen()

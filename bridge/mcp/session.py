@@ -21,7 +21,7 @@ from bridge.wire.codec import Raw
 from bridge.wire.jsonrpc import Notification, Request
 
 _LISTEN_WAIT = 1.0
-_PROBE_WAIT = 10.0
+_PROBE_WAIT = 5.0
 
 
 class About(NamedTuple):
@@ -168,21 +168,10 @@ class Session:
     async def open_modern(self) -> About:
         """server/discover; raises Fault or WrongEra."""
         self.channel.version = eras.MODERN
-        params = eras.outgoing({}, self.client, "modern")
-        request = Outgoing("server/discover", params, headers=[("Mcp-Method", "server/discover")])
-        try:
-            with anyio.fail_after(_PROBE_WAIT):
-                answer = await self.channel.exchange(request)
-        except TimeoutError:
-            fault = Fault("opening", f"server/discover was not answered in {_PROBE_WAIT:g} s")
-            raise WrongEra(fault, said=False) from None
-        except Fault as fault:
-            failure = fault.failure
-            if failure.kind == "rejected" and failure.status in (400, 404, 405, 406):
-                raise WrongEra(fault, said=True) from None
-            if failure.kind == "opening":
-                raise WrongEra(fault, said=False) from None
-            raise
+        answer = await self._discover()
+        if answer.error is not None and eras.offers_modern(answer):
+            # It refused our version and names it as one it speaks: it is to be asked again.
+            answer = await self._discover()
         if answer.result is None:
             raise WrongEra(_refused("server/discover", answer), said=True)
         about = _about("modern", answer.result)
@@ -191,6 +180,24 @@ class Session:
             raise WrongEra(fault, said=True)
         self.about = about
         return about
+
+    async def _discover(self) -> Answer:
+        method = "server/discover"
+        params = eras.outgoing({}, self.client, "modern")
+        request = Outgoing(method, params, headers=[("Mcp-Method", method)])
+        try:
+            with anyio.fail_after(_PROBE_WAIT):
+                return await self.channel.exchange(request)
+        except TimeoutError:
+            fault = Fault("opening", f"{method} was not answered in {_PROBE_WAIT:g} s")
+            raise WrongEra(fault, said=False) from None
+        except Fault as fault:
+            failure = fault.failure
+            if failure.kind == "rejected" and failure.status in (400, 404, 405, 406):
+                raise WrongEra(fault, said=True) from None
+            if failure.kind == "opening":
+                raise WrongEra(fault, said=False) from None
+            raise
 
     async def set_log_level(self, level: str) -> None:
         """Asks a legacy server for log messages, where it has any; its refusal is no failure."""

@@ -5,7 +5,7 @@ itself. Rule: what a lone server says of itself is said as it is; of several, th
 Made by the front, used by `bridge.mcp.dispatch`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import anyio
@@ -71,51 +71,53 @@ class View:
         prefixed, short = self.only is None, self.hub.short_names
         return names.table(kind, offered, prefixed=prefixed, short=short)
 
-    def tools(self, client: Client) -> dict[str, tuple[str, str]]:
-        """Advertised name -> (server, tool); raises DuplicateName."""
-        known = self.catalogues(client)
+    def tools(self, known: Mapping[str, Catalogue]) -> dict[str, tuple[str, str]]:
+        """Advertised name -> (server, tool), of these lists; raises DuplicateName."""
         return self.table("tool", ((name, tool) for name in known for tool in known[name].tools))
 
     def tool_list(self, client: Client) -> list[Raw]:
-        """The tools as they are advertised; raises DuplicateName."""
+        """The tools as they are advertised to a client; raises DuplicateName."""
         known = self.catalogues(client)
         found: list[Raw] = []
-        for shown, (server, name) in self.tools(client).items():
+        for shown, (server, name) in self.tools(known).items():
             raw = known[server].tools[name].raw
             found.append(raw if shown == name else renamed(raw, shown))
         return found
 
     async def find_tool(self, name: str, client: Client) -> Found | None:
         """What a name stands for, listing anew if it is not known; raises DuplicateName."""
-        found = self._known_tool(name, client) or self._known_tool(name, eras.OURSELVES)
+        known = self.catalogues(client)
+        base = {server: self.hub.catalogues[server] for server in known}
+        found = self._known_tool(name, known) or self._known_tool(name, base)
         if found is not None:
             return found
-        known = self.catalogues(client)
         async with anyio.create_task_group() as tasks:
             for catalogue in known.values():
                 tasks.start_soon(_listed_again, catalogue)
-        found = self._known_tool(name, client)
+        found = self._known_tool(name, known)
         if found is None and self.only is not None and not known[self.only].known:
             # It cannot be listed now, but it may well be called: that has attempts of its own.
             return Found(known[self.only], name)
         return found
 
-    def _known_tool(self, name: str, client: Client) -> Found | None:
+    def _known_tool(self, name: str, known: Mapping[str, Catalogue]) -> Found | None:
         if self.only is not None and not self.hub.short_names:
             # No table is needed where names are the server's own.
-            catalogue = self.hub.catalogue(self.only, client)
-            return Found(catalogue, name) if name in catalogue.tools else None
-        place = self.tools(client).get(name)
-        return None if place is None else Found(self.hub.catalogue(place[0], client), place[1])
+            return Found(known[self.only], name) if name in known[self.only].tools else None
+        place = self.tools(known).get(name)
+        return None if place is None else Found(known[place[0]], place[1])
 
     # -- being up to date -----------------------------------------------------------------------
 
     async def fresh(self, client: Client) -> None:
         """Waits for what has never been listed, and has old lists listed anew."""
-        async with anyio.create_task_group() as tasks:
-            for catalogue in self.catalogues(client).values():
-                down = catalogue.failure is not None
-                tasks.start_soon(catalogue.fresh, _DOWN_WAIT if down else LISTING_BOUND)
+        known: Mapping[str, Catalogue] = {}
+        # A first listing can show that the server has another list for this client.
+        while known != (known := self.catalogues(client)):
+            async with anyio.create_task_group() as tasks:
+                for catalogue in known.values():
+                    down = catalogue.failure is not None
+                    tasks.start_soon(catalogue.fresh, _DOWN_WAIT if down else LISTING_BOUND)
 
     async def met(self, era: Era) -> None:
         """Waits until each server can be presented to callers of an era; bounded."""

@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 from bridge.log import log
 from bridge.mcp import eras, messages
 from bridge.mcp.channel import Fault, Outgoing
-from bridge.mcp.eras import Client, Era
+from bridge.mcp.eras import Era
 from bridge.mcp.messages import Answer
 from bridge.mcp.server import Server
 from bridge.mcp.session import Session
@@ -33,7 +33,7 @@ class Watch:
     def __init__(self, server: Server, era: Era, said: Said, *, lists: bool = False) -> None:
         self.uris: dict[str, None] = {}
         self._server = server
-        self._client = eras.OURSELVES if era == "legacy" else Client("modern", eras.MODERN)
+        self._client = eras.ourselves(era)
         self._said = said
         self._lists = lists
         self._scope = anyio.CancelScope()
@@ -78,7 +78,7 @@ class Watch:
         with anyio.CancelScope() as scope:
             self._session_scope = scope
             try:
-                async with self._server.session(self._client, self) as session:
+                async with self._server.session(self._client, self, quiet=True) as session:
                     if session.era == "modern":
                         await self._listen_modern(session)
                     else:
