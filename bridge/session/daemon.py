@@ -128,7 +128,9 @@ class Daemon:
         self.proxies.end()
 
     def _on_proxied(self, kind: str, name: str, fields: dict[str, Any]) -> None:
-        self._note(kind, "attempt" if kind == "mcp" else "exchange", fields, session=name)
+        if kind == "mcp":
+            # An exchange's end is among what the recorder sees of it.
+            self._note("mcp", "attempt", fields, session=name)
         session = self.sessions.get(name)
         turn = None if session is None or session.turn is None else session.turn.number
         self.host.event(kind, name, turn, fields)

@@ -142,12 +142,25 @@ def _content(record: Record) -> tuple[bytes | None, bool]:
     return None, False
 
 
-def read(path: str, *, follow: bool = False) -> Iterator[Item]:
-    """The items of a file; `-` is stdin. With `follow` it goes on as the file grows, until the
-    recording ends. Raises UsageError if the file cannot be opened."""
+def read(path: str) -> Iterator[Item]:
+    """The items of a file; `-` is stdin. Raises UsageError if the file cannot be opened."""
+    return (item for item in _items(path, follow=False) if item is not None)
+
+
+def follow(path: str) -> Iterator[Item | None]:
+    """The items of a file as it grows, until the recording ends; None whenever there is no more
+    for the moment. Raises UsageError if the file cannot be opened."""
+    return _items(path, follow=True)
+
+
+def _items(path: str, *, follow: bool) -> Iterator[Item | None]:
     parser = Parser()
     rest: list[bytes] = []
     for chunk in _chunks(path, follow=follow):
+        if not chunk:
+            yield None
+            time.sleep(_POLL)
+            continue
         *lines, last = chunk.split(b"\n")
         if lines and rest:
             lines[0] = b"".join([*rest, lines[0]])
@@ -179,11 +192,9 @@ def _chunks(path: str, *, follow: bool) -> Iterator[bytes]:
         # Unbuffered: a growing file is read as far as it goes, again and again.
         with Path("/dev/stdin" if path == "-" else path).open("rb", buffering=0) as file:
             while True:
-                if chunk := file.read(_CHUNK):
-                    yield chunk
-                elif follow:
-                    time.sleep(_POLL)
-                else:
+                chunk = file.read(_CHUNK)
+                if not chunk and not follow:
                     return
+                yield chunk
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None

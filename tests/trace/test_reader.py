@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import UsageError
-from bridge.trace.reader import Damage, Event, Item, read
+from bridge.trace.reader import Damage, Event, Item, follow, read
 from protocol_schemas.trace import Head
 
 HEAD = {"trace": 1, "t": 1_000_000_000, "wall": "2026-01-01T00:00:00Z"}
@@ -102,13 +102,14 @@ def test_a_growing_file_is_followed_to_the_recording_s_end(tmp_path: Path) -> No
     found: list[Item] = []
     first = threading.Event()
 
-    def follow() -> None:
-        for item in read(path, follow=True):
-            found.append(item)
-            if isinstance(item, Event):
+    def watch() -> None:
+        for item in follow(path):
+            if item is not None:
+                found.append(item)
+            else:
                 first.set()
 
-    reader = threading.Thread(target=follow)
+    reader = threading.Thread(target=watch)
     reader.start()
     assert first.wait(20)
     with Path(path).open("ab") as file:

@@ -1,0 +1,134 @@
+"""`acp-mcp-bridge trace`: the debugger's commands on trace files.
+
+Owns: their arguments, and stdout. Rule: one subcommand, one function; what they do is in
+`bridge.trace`, imported when it is called.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bridge.trace.view import Selection
+
+FILTER_HELP = (
+    'what to look at, such as: channel:acp method:session/* dir:in id:7 text~"rate limit" since:5s '
+    "is:error latency>2s (docs/debugging.md has all of it)"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Looks at recordings: shows, follows, counts."
+    commands = parser.add_subparsers(dest="trace", metavar="COMMAND", required=True)
+    for name, (words, add, run_it) in _COMMANDS.items():
+        child = commands.add_parser(name, help=words, description=words)
+        add(child)
+        child.set_defaults(run_trace=run_it)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs a subcommand; raises UsageError."""
+    sys.stdout.reconfigure(errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    try:
+        return options.run_trace(options)
+    except BrokenPipeError:
+        # `... | head`: the reader has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+
+
+def _add_file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a trace; - for stdin")
+    parser.add_argument("filter", metavar="FILTER", nargs="*", help=FILTER_HELP)
+
+
+def _add_view(parser: argparse.ArgumentParser) -> None:
+    _add_file(parser)
+    parser.add_argument("--full", action="store_true", help="each message in full, laid out")
+    parser.add_argument(
+        "--raw",
+        action="store_true",
+        help="the recorded bytes and nothing else, each with the end it had",
+    )
+    parser.add_argument(
+        "--no-collapse", action="store_true", help="a row for each chunk, not one for a run"
+    )
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="colours (auto)"
+    )
+
+
+def _add_show(parser: argparse.ArgumentParser) -> None:
+    _add_view(parser)
+    parser.add_argument(
+        "-f", "--follow", action="store_true", help="go on as the file grows, to its end"
+    )
+
+
+def _add_tail(parser: argparse.ArgumentParser) -> None:
+    _add_view(parser)
+    parser.add_argument(
+        "-n", type=int, default=10, metavar="ROWS", help="rows from what is there already (10)"
+    )
+
+
+def _add_stats(parser: argparse.ArgumentParser) -> None:
+    _add_file(parser)
+    parser.add_argument("--json", action="store_true", help="as one JSON object")
+
+
+def _selection(options: argparse.Namespace, *, follow: bool = False) -> "Selection":
+    from bridge.trace.view import Selection
+
+    return Selection(options.file, " ".join(options.filter), follow)
+
+
+def _show(options: argparse.Namespace) -> int:
+    return _view(options, _selection(options, follow=options.follow), last=None)
+
+
+def _tail(options: argparse.Namespace) -> int:
+    return _view(options, _selection(options, follow=True), last=options.n)
+
+
+def _view(options: argparse.Namespace, selection: "Selection", *, last: int | None) -> int:
+    from bridge.trace import render, view
+
+    if options.raw:
+        view.write_raw(selection, sys.stdout.buffer)
+        return 0
+    columns = shutil.get_terminal_size().columns
+    style = render.style_for(
+        sys.stdout, os.environ, columns=columns, colour=options.color, full=options.full
+    )
+    screen = render.Screen(style)
+    view.print_rows(selection, screen, sys.stdout, collapse=not options.no_collapse, last=last)
+    return 0
+
+
+def _stats(options: argparse.Namespace) -> int:
+    from bridge.trace import stats, tables, view
+    from bridge.wire import codec
+
+    statistics = stats.Statistics()
+    for entry in view.entries(options.file, " ".join(options.filter)):
+        statistics.add(entry)
+    result = statistics.result()
+    if options.json:
+        print(codec.encode(result).decode())
+    else:
+        print("\n".join(tables.statistics(result)))
+    return 0
+
+
+_Subcommand = tuple[
+    str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]
+]
+_COMMANDS: dict[str, _Subcommand] = {
+    "show": ("what passed, a line a message, runs of chunks as one", _add_show, _show),
+    "tail": ("the end of a trace, and what comes", _add_tail, _tail),
+    "stats": ("times per method and per turn, sizes, tokens, retries", _add_stats, _stats),
+}
