@@ -14,6 +14,7 @@ from bridge.log import debugging
 COMMANDS = {
     "stream": "serve a harness on stdin and stdout (the default command)",
     "once": "run one prompt from a config file and print the reply",
+    "trace": "look at recordings: show, follow, count, check, export, replay",
     "acp": "stand between an ACP client and its agent: a relay that records",
     "demo": "the whole main job on loopback, for a stranger to watch",
     "agent": "the embedded agent: ACP on stdio over one chat model, with MCP and local tools",
