@@ -16,6 +16,7 @@ import anyio.lowlevel
 
 CHUNK = 1 << 18
 _IOV = 64
+_COPIED = 1 << 16
 
 
 def reopen(fd: int, flags: int) -> int:
@@ -120,6 +121,11 @@ class FdReader:
             os.close(fd)
 
 
+def _small(parts: tuple[bytes | bytearray | memoryview, ...]) -> bool:
+    """Whether to copy frames of several parts into one is cheaper than to write them apart."""
+    return sum(map(len, parts)) <= _COPIED
+
+
 class FdWriter:
     """The write end: `post` never waits, `run` carries on where the descriptor was full.
 
@@ -143,6 +149,20 @@ class FdWriter:
         """Puts one frame (in parts) behind those before it and writes what the descriptor takes."""
         if self.broken or self.closed:
             return
+        if not self._queue:
+            # Nearly always one small frame and an empty pipe: no queue is needed.
+            data = parts[0] if len(parts) == 1 else b"".join(parts) if _small(parts) else b""
+            if data:
+                try:
+                    done = os.write(self._fd, data)
+                except BlockingIOError:
+                    done = 0
+                except OSError:
+                    self._break()
+                    return
+                if done == len(data):
+                    return
+                parts = (memoryview(data)[done:],)
         idle = not self._queue
         for part in parts:
             if part:
