@@ -5,6 +5,7 @@ A thread reads; the test waits for what comes, never for time.
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -96,7 +97,7 @@ class AcpClient:
             bufsize=0,
             env=os.environ
             | {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "sk-CANARY", "OPENAI_MODEL": "scripted"}
-            | {MARKER: self.marker}
+            | {MARKER: self.marker, "PYTHONFAULTHANDLER": "1"}
             | (environment or {}),
             start_new_session=True,
         )
@@ -192,6 +193,9 @@ class AcpClient:
             while not (value := condition()):
                 left = deadline - time.monotonic()
                 if left <= 0 or self._ended:
+                    # So that its stderr shows where it stands.
+                    self.process.send_signal(signal.SIGABRT)
+                    self.process.wait()
                     raise AssertionError(f"{what or 'it'} did not come; {self.story()}")
                 self._changed.wait(min(left, 1))
             return value
