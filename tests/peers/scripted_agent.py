@@ -21,6 +21,8 @@ Each line of a prompt's text is one directive; unknown ones are said. Then the t
     request METHOD [JSON]   a request to the client (sessionId added); says its result or error
     ask METHOD [JSON]       the same, without waiting; notify METHOD [JSON]
     steps JSON              a list of [METHOD, PARAMS] requests; "$terminal": the last terminalId
+    post URL [JSON]         a model request; $NAME is taken from the environment or the options
+    call SERVER TOOL JSON   a call of a tool of the session's MCP servers; says the result
     oncancel HOW            cancelled (default), ignore, hang, or a stop reason; text: say LATE
     wait cancel|steer|FILE  until then; says what a steer brought
     env [NAME...], dump, cwd, pid, peer     says: environment, the prompt's blocks, directory, pid,
@@ -170,7 +172,10 @@ def respond(message: dict) -> None:
         STATE.turns.append(Turn(session, message["id"], params["prompt"]))
     else:
         act = REQUESTS.get(method, lambda params: {})
-        result = json.loads(fixed) if fixed else act(message.get("params") or {})
+        params = message.get("params") or {}
+        if "mcpServers" in params:
+            STATE.servers = {server["name"]: server for server in params["mcpServers"]}
+        result = json.loads(fixed) if fixed else act(params)
         write(line({"id": message["id"], "result": result}))
 
 

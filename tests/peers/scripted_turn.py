@@ -30,6 +30,7 @@ class State:
         self.next_id = self.pieces = 0
         self.pause = 0.0
         self.terminal: str | None = None
+        self.servers: dict[str, dict] = {}
 
 
 class Session:
@@ -203,6 +204,20 @@ def do_wait(turn: Turn, rest: str):
         yield lambda: os.path.exists(rest)
 
 
+def do_post(turn: Turn, rest: str) -> None:
+    from scripted_calls import filled, post
+
+    url, _, body = rest.partition(" ")
+    say(turn, json.dumps(post(filled(url, OPTIONS), body or "{}")))
+
+
+def do_call(turn: Turn, rest: str) -> None:
+    from scripted_calls import call
+
+    name, tool, arguments = rest.split(" ", 2)
+    say(turn, json.dumps(call(STATE.servers[name], tool, json.loads(arguments))))
+
+
 def do_env(turn: Turn, rest: str) -> None:
     names = rest.split() or list(os.environ)
     say(turn, json.dumps({name: os.environ.get(name) for name in names}))
@@ -272,6 +287,8 @@ DIRECTIVES = {
     "steps": do_steps,
     "oncancel": lambda turn, rest: setattr(turn, "on_cancel", rest),
     "wait": do_wait,
+    "post": do_post,
+    "call": do_call,
     "env": do_env,
     "dump": lambda turn, rest: say(turn, json.dumps(turn.blocks)),
     "cwd": lambda turn, rest: say(turn, os.getcwd()),
