@@ -22,6 +22,8 @@ LATE_TEXT = 1.0
 """Seconds that text is waited for after a response that came without any (HOST §2)."""
 _QUIET = 0.05
 """Once late text has begun, this many seconds without more of it end the turn."""
+_UNQUIET = 0.25
+"""The longest that a next turn waits for a stopped one to be over."""
 
 
 class Limits(msgspec.Struct):
@@ -69,6 +71,8 @@ async def attend(session: "Session", turn: Turn, limits: Limits) -> None:
         await session.until(ended)
     if not ended():
         await _kill(session, turn, limits)
+    if turn.stopped is not None:
+        await _quiet(session)
 
 
 async def _attend_timed(session: "Session", turn: Turn, limits: Limits) -> None:
@@ -103,6 +107,18 @@ async def _late_text(session: "Session", turn: Turn) -> None:
             turn.stirred = False
             with anyio.move_on_after(_QUIET) as quiet:
                 await session.until(lambda: session.turn is not turn or turn.stirred)
+            if quiet.cancelled_caught:
+                return
+
+
+async def _quiet(session: "Session") -> None:
+    """What a stopped turn still says must not count to the next one, which is not sent before the
+    agent has been quiet for a moment."""
+    with anyio.move_on_after(_UNQUIET):
+        while session.agent is not None and session.agent.death is None:
+            strays = session.strays
+            with anyio.move_on_after(_QUIET) as quiet:
+                await session.until(lambda strays=strays: session.strays != strays)
             if quiet.cancelled_caught:
                 return
 

@@ -54,6 +54,8 @@ class Session:
         self.opened: dict[str, Any] = {}
         self.turn: Turn | None = None
         self.turns = 0
+        self.strays = 0
+        """Updates that came outside a turn."""
         self.mailbox = Mailbox()
         self.permissions = Permissions(
             ask_host=lambda fields: self.event("permission", fields),
@@ -301,6 +303,9 @@ class Session:
             turn.update(incoming)
             if turn.answered:
                 self._changed.set()
+        else:
+            self.strays += 1
+            self._changed.set()
         if self.host.wants("update"):
             self._relay(incoming, turn)
 
