@@ -15,11 +15,12 @@ from typing import Any
 import anyio
 import uvicorn
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
 from mcp_types import ToolAnnotations
 
 
 def build(name: str, log: Path) -> MCPServer:
-    """The server: tools echo, wait, fail and note (read-only)."""
+    """The server: tools echo, wait, count, fail and note (read-only)."""
     server = MCPServer(name, log_level="ERROR")
 
     def note(record: dict[str, Any]) -> None:
@@ -48,6 +49,14 @@ def build(name: str, log: Path) -> MCPServer:
         """Waits, then says so."""
         await anyio.sleep(seconds)
         return "waited"
+
+    @server.tool(structured_output=False)
+    async def count(steps: int, pause: float, context: Context) -> str:
+        """Counts, with a pause and a word of progress after each step."""
+        for step in range(1, steps + 1):
+            await anyio.sleep(pause)
+            await context.report_progress(step, steps)
+        return f"counted to {steps}"
 
     @server.tool(structured_output=False)
     async def fail(why: str) -> str:
