@@ -10,6 +10,8 @@ from tests.peers.host import PATIENCE, Frame, Host
 
 _names = itertools.count(1)
 SOON = 10.0
+FOUR = {"reply", "stop_reason", "response_metadata", "update_metadata"}
+"""The keys of a prompt's result, neither more nor less."""
 
 
 class Room:

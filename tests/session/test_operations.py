@@ -9,7 +9,7 @@ from tests.peers.agent import scripted
 from tests.peers.host import Host
 from tests.peers.processes import wait_until
 from tests.session.conftest import Spawn
-from tests.session.room import SOON, Room
+from tests.session.room import FOUR, SOON, Room
 
 OPERATIONS = {
     *("hello", "open", "prompt", "steer", "send", "cancel", "resume", "load", "fork"),
@@ -77,12 +77,7 @@ def test_a_field_that_is_wrong_is_named(
     )
     assert place in response["error"]
     if operation == "prompt":
-        assert set(response["result"]) == {
-            "reply",
-            "stop_reason",
-            "response_metadata",
-            "update_metadata",
-        }
+        assert set(response["result"]) == FOUR
 
 
 NEEDS_A_SESSION = [
