@@ -68,8 +68,12 @@ class GaveUp(Exception):
         self.details: Json = {"code": code, "attempts": attempts, "cause": cause}
 
 
+def unheeded() -> None:
+    """The `alive` of a call whose signs of life matter to nobody."""
+
+
 class Call:
-    """Makes a plan's attempts until one is answered."""
+    """Makes a plan's attempts until one is answered; `alive` is called as the server gets on."""
 
     def __init__(
         self,
@@ -80,12 +84,14 @@ class Call:
         changed: Callable[[Server, str], None],
         on_event: Callable[[Json], None],
         tap: Tap | None = None,
+        alive: Callable[[], None] = unheeded,
     ) -> None:
         self._plan = plan
         self._caller = caller
         self._tasks = tasks
         self._on_event = on_event
         self._tap = tap
+        self._alive = alive
         self._policy = plan.server.policy
         self._delivery: Delivery = plan.delivery or self._policy.delivery
         self._timeout = plan.timeout or self._policy.timeout
@@ -145,7 +151,12 @@ class Call:
             timeout=self._timeout,
             deadline=deadline,
         )
-        self._relay.extend = attempt.extend
+
+        def extend() -> None:
+            attempt.extend()
+            self._alive()
+
+        self._relay.extend = extend
         began = time.time()
         try:
             outcome = await attempt.result(self._tasks)

@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 from bridge.io.family import Family
 from bridge.mcp import eras
 from bridge.mcp.attempt import Attempt
-from bridge.mcp.call import Call, Plan, Tap
+from bridge.mcp.call import Call, Plan, Tap, unheeded
 from bridge.mcp.catalogue import Catalogue, Deaf
 from bridge.mcp.eras import Client, Era
 from bridge.mcp.messages import Answer
@@ -36,7 +36,7 @@ TOOLS_CHANGED = "notifications/tools/list_changed"
 
 
 class Hub:
-    """`on_event` is given one event an attempt."""
+    """`on_event` is given one event an attempt; `alive` is called whenever a call gets on."""
 
     def __init__(
         self,
@@ -46,6 +46,7 @@ class Hub:
         tasks: TaskGroup,
         on_event: Callable[[Json], None],
         tap: Tap | None = None,
+        alive: Callable[[], None] = unheeded,
         short_names: bool = False,
     ) -> None:
         self.servers = {upstream.name: Server(upstream, family) for upstream in upstreams}
@@ -60,6 +61,7 @@ class Hub:
         self._tasks = tasks
         self._on_event = on_event
         self._tap = tap
+        self._alive = alive
         self._told: dict[object, Told] = {}
         self._scope = anyio.CancelScope()
 
@@ -132,6 +134,7 @@ class Hub:
             changed=self.changed,
             on_event=self._on_event,
             tap=self._tap,
+            alive=self._alive,
         )
         return await call.answer()
 

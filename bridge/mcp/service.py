@@ -21,7 +21,7 @@ from bridge.errors import RequestFailed, UsageError, invalid_request
 from bridge.io import httpserver
 from bridge.io.family import Family
 from bridge.mcp import eras, messages, settings, shim
-from bridge.mcp.call import Tap
+from bridge.mcp.call import Tap, unheeded
 from bridge.mcp.channel import helpers
 from bridge.mcp.dispatch import Inbound, answered
 from bridge.mcp.eras import Client
@@ -60,14 +60,16 @@ class _Mounted:
 class McpProxy:
     """An async context manager: it listens for as long as the context lasts.
 
-    `on_event` gets one event an attempt, with the session's name in it; `environment` is where a
-    stdio server's inherited variables come from. Entering raises UsageError.
+    `on_event` gets one event an attempt, with the session's name in it; `on_life` the name of the
+    session whose call has made progress; `environment` is where a stdio server's inherited
+    variables come from. Entering raises UsageError.
     """
 
     def __init__(
         self,
         on_event: OnEvent,
         *,
+        on_life: Callable[[str], None] | None = None,
         family: Family | None = None,
         tap: Tap | None = None,
         environment: Mapping[str, str] | None = None,
@@ -76,6 +78,7 @@ class McpProxy:
         allow_remote: bool = False,
     ) -> None:
         self._on_event = on_event
+        self._on_life = on_life
         self._family = family or Family()
         self._tap = tap
         self._environment = os.environ if environment is None else environment
@@ -137,7 +140,11 @@ class McpProxy:
         def on_event(event: Json) -> None:
             self._on_event({**event, "session": session})
 
-        mounted = self._mount(behind, on_event)
+        def alive() -> None:
+            if self._on_life is not None:
+                self._on_life(session)
+
+        mounted = self._mount(behind, on_event, alive=alive)
         self._mounted[session] = _Mounted([dict(server) for server in servers], *mounted)
         return self.entries(session, http=http)
 
@@ -152,7 +159,12 @@ class McpProxy:
         return mount.hub, all_of_them, each
 
     def _mount(
-        self, upstreams: Sequence[Upstream], on_event: OnEvent, *, short_names: bool = False
+        self,
+        upstreams: Sequence[Upstream],
+        on_event: OnEvent,
+        *,
+        alive: Callable[[], None] = unheeded,
+        short_names: bool = False,
     ) -> tuple[Mount, str]:
         hub = Hub(
             upstreams,
@@ -160,6 +172,7 @@ class McpProxy:
             tasks=self._tasks,
             on_event=on_event,
             tap=self._tap,
+            alive=alive,
             short_names=short_names,
         )
         mount, token = Mount(hub), http_guard.new_segment()

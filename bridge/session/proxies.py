@@ -117,6 +117,7 @@ class Proxies:
 
         async with McpProxy(
             self._mcp_event,
+            on_life=self._alive,
             family=self._family,
             tap=self._observers.mcp,
             environment=self._environment,

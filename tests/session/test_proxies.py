@@ -211,3 +211,18 @@ def test_a_closed_sessions_servers_are_gone_and_its_name_is_free(
         answer = host.answer(host.start(None, f"post {old}\n", f"post {old}", session="s"))
         assert said(host, answer)["status"] == 404
         host.shutdown()
+
+
+def test_progress_of_a_tool_is_a_sign_of_life(tmp_path: Path, tools: Server) -> None:
+    with Host(tmp_path) as host:
+        mcp = {**given(tools, "tiny"), "idle_timeout": 1.5}
+        progressing = 'call tiny count {"steps":12,"pause":0.25}'
+        through = host.start(scripted(), progressing, session="a", **mcp)
+        silent = host.start(
+            scripted(), 'call tiny wait {"seconds":3}', session="b", close_grace=0.2, **mcp
+        )
+        assert text_of(said(host, host.answer(through))) == "counted to 12"
+        gave_up = host.answer(silent)
+        assert (gave_up["ok"], gave_up["code"]) == (False, "timeout")
+        assert "idle_timeout" in gave_up["error"]
+        host.shutdown()
