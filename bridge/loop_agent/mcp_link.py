@@ -6,6 +6,7 @@ breaks ends every call open on it, since the client itself leaves some of them w
 Imports mcp at the top: this module is loaded only when there is a server to connect to.
 """
 
+import logging
 import os
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -25,7 +26,7 @@ from pydantic import TypeAdapter, ValidationError
 import bridge
 from bridge.errors import BridgeError
 from bridge.io.family import Family
-from bridge.log import log
+from bridge.log import debugging, log
 from bridge.loop_agent.mcp_stdio import ServerEnded, stdio_transport
 from bridge.loop_agent.toolbox import Json
 from protocol_schemas.agent_requests import McpServer
@@ -42,6 +43,11 @@ _OVER = "the connection is closed"
 _LOST = "the connection was lost during the call ({}); whether it had an effect is not known"
 _INFO = mcp_types.Implementation(name="acp-mcp-bridge agent", version=bridge.__version__)
 
+
+# What goes wrong is said by our own errors; the package's tracebacks are for debugging.
+_theirs = logging.getLogger("mcp")
+_theirs.handlers, _theirs.propagate = log.handlers, False
+_theirs.setLevel(logging.DEBUG if debugging() else logging.CRITICAL)
 
 # What says most about a failure, first.
 _TELLING = (ServerEnded, BridgeError, httpx2.HTTPError, OSError, MCPError)

@@ -110,6 +110,22 @@ def test_servers_of_both_kinds_serve_their_tools(
     assert agent.updates(session, "tool_call_update")[-1]["status"] == "failed"
 
 
+def test_a_server_of_the_older_http_transport_serves_its_tools(
+    start: Start, chat: ChatServer
+) -> None:
+    agent = start()
+    process = subprocess.Popen([sys.executable, "-c", SSE], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    with process.stdout:
+        url = process.stdout.readline().decode().strip()
+        server = {"type": "sse", "name": "old", "url": url, "headers": []}
+        session = agent.new("/tmp", [server])
+        assert use(agent, chat, session, "old_greet", {"name": "x"}) == "hello x"
+        process.kill()
+        process.wait()
+    assert "MCP server 'old'" in str(use(agent, chat, session, "old_greet", {"name": "x"}))
+
+
 def test_a_server_without_a_name_gives_bare_names(
     start: Start, chat: ChatServer, http: HttpServer
 ) -> None:
@@ -235,6 +251,16 @@ async def test_listing_is_bounded_and_names_who_did_not_answer(
         await servers.close()
     assert caught.value.data["details"] == "'mute' did not list its tools within 0.5 s"
 
+
+SSE = """
+import socket, uvicorn
+from mcp.server import MCPServer
+server = MCPServer("old", log_level="ERROR")
+server.add_tool(lambda name: f"hello {name}", name="greet", structured_output=False)
+listener = socket.create_server(("127.0.0.1", 0))
+print(f"http://127.0.0.1:{listener.getsockname()[1]}/sse", flush=True)
+uvicorn.Server(uvicorn.Config(server.sse_app(), log_level="critical")).run([listener])
+"""
 
 # A small server that pages through {pages}: of each page's cursor, a tool and the next cursor.
 _SERVER = """
