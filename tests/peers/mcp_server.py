@@ -20,7 +20,7 @@ from mcp_types import ToolAnnotations
 
 
 def build(name: str, log: Path) -> MCPServer:
-    """The server: tools echo, wait, count, fail and note (read-only)."""
+    """The server: tools echo, wait, fail, note (read-only) and count."""
     server = MCPServer(name, log_level="ERROR")
 
     def note(record: dict[str, Any]) -> None:
@@ -51,14 +51,6 @@ def build(name: str, log: Path) -> MCPServer:
         return "waited"
 
     @server.tool(structured_output=False)
-    async def count(steps: int, pause: float, context: Context) -> str:
-        """Counts, with a pause and a word of progress after each step."""
-        for step in range(1, steps + 1):
-            await anyio.sleep(pause)
-            await context.report_progress(step, steps)
-        return f"counted to {steps}"
-
-    @server.tool(structured_output=False)
     async def fail(why: str) -> str:
         """Fails with the reason given."""
         raise ValueError(why)
@@ -67,6 +59,14 @@ def build(name: str, log: Path) -> MCPServer:
     async def note_of_the_day() -> str:
         """Reads the note of the day."""
         return "buy bread"
+
+    @server.tool(structured_output=False)
+    async def count(steps: int, pause: float, context: Context) -> str:
+        """Counts, with a pause and a word of progress after each step."""
+        for step in range(1, steps + 1):
+            await anyio.sleep(pause)
+            await context.report_progress(step, steps)
+        return f"counted to {steps}"
 
     return server
 
