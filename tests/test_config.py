@@ -1,0 +1,83 @@
+"""Settings: command line over environment over file over defaults."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.config import Settings, backend, load
+from bridge.errors import UsageError
+
+
+def test_without_anything_the_defaults_hold() -> None:
+    assert load({}, {}) == Settings()
+    assert Settings().model_proxy == Settings().mcp_proxy == "auto"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.json", '{"loop": "trio", "log_level": "info"}'), ("a.toml", 'loop = "trio"')],
+)
+def test_each_place_wins_over_the_next(tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    assert load({"config": str(file)}, {}).loop == "trio"
+    assert load({}, {"BRIDGE_CONFIG": str(file)}).loop == "trio"
+    assert load({}, {"BRIDGE_CONFIG": str(file), "BRIDGE_LOOP": "uvloop"}).loop == "uvloop"
+    options = {"config": str(file), "loop": "asyncio"}
+    assert load(options, {"BRIDGE_LOOP": "uvloop"}).loop == "asyncio"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "name", "expected"),
+    [
+        ("BRIDGE_RECORD", "x.trace", "record", "x.trace"),
+        ("BRIDGE_RECORD_SECRETS", "1", "record_secrets", True),
+        ("BRIDGE_RECORD_SECRETS", "no", "record_secrets", False),
+        ("BRIDGE_INTERCEPT", "http://127.0.0.1:1", "intercept", "http://127.0.0.1:1"),
+        ("BRIDGE_MODEL_PROXY", "off", "model_proxy", "off"),
+        ("BRIDGE_MCP_PROXY", "off", "mcp_proxy", "off"),
+        ("BRIDGE_LOOP", "", "loop", "auto"),
+    ],
+)
+def test_every_option_has_a_variable(variable: str, value: str, name: str, expected: Any) -> None:
+    assert getattr(load({}, {variable: value}), name) == expected
+
+
+def test_defaults_for_sessions_come_from_the_file_alone(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps({"defaults": {"turn_timeout": 5}}))
+    assert load({"config": str(file)}, {}).defaults == {"turn_timeout": 5}
+    assert load({}, {"BRIDGE_DEFAULTS": "x"}).defaults == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("[1]", "not a JSON object"), ("{nope", "a.json"), ('{"loop": "twisted"}', "twisted")],
+)
+def test_a_wrong_file_is_named_with_what_is_wrong(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=words):
+        load({"config": str(file)}, {})
+
+
+def test_a_missing_file_and_a_wrong_variable_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"missing\.json"):
+        load({"config": str(tmp_path / "missing.json")}, {})
+    with pytest.raises(UsageError, match="BRIDGE_"):
+        load({}, {"BRIDGE_LOOP": "twisted"})
+
+
+@pytest.mark.parametrize(
+    ("loop", "expected"),
+    [
+        ("trio", {"backend": "trio"}),
+        ("asyncio", {"backend": "asyncio", "backend_options": {"use_uvloop": False}}),
+        ("uvloop", {"backend": "asyncio", "backend_options": {"use_uvloop": True}}),
+        ("auto", {"backend": "asyncio", "backend_options": {"use_uvloop": True}}),
+    ],
+)
+def test_a_loop_is_named_as_anyio_wants_it(loop: str, expected: dict[str, Any]) -> None:
+    assert backend(loop) == expected
