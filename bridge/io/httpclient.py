@@ -181,6 +181,11 @@ class Call:
         return None
 
     @property
+    def ended(self) -> bool:
+        """Whether the body has come to its end."""
+        return self._response is not None and self._response.done
+
+    @property
     def trailers(self) -> Headers:
         """The trailers of a chunked body that has ended."""
         return self._response.trailers if self._response is not None else []

@@ -31,7 +31,7 @@ async def pass_on(exchange: Exchange, call: Call, head: Response, record: Silent
         await exchange.start(head.status, headers, reason=head.reason, first=first, framed=framed)
     if piece is not None:
         record.piece(piece.data)
-    while (piece := await call.receive()) is not None:
+    while not call.ended and (piece := await call.receive()) is not None:
         await exchange.send(piece.raw if framed else piece.data)
         record.piece(piece.data)
     await exchange.finish()

@@ -44,15 +44,9 @@ class Body(Protocol):
 
 def body(framing: Framing, length: int = 0) -> Body:
     """The decoder for a head's framing."""
-    match framing:
-        case "none":
-            return _Counted(0)
-        case "length":
-            return _Counted(length)
-        case "chunked":
-            return _Chunked()
-        case "close":
-            return _ToTheEnd()
+    if framing in ("length", "none"):
+        return _Counted(length if framing == "length" else 0)
+    return _Chunked() if framing == "chunked" else _ToTheEnd()
 
 
 def chunk(data: bytes) -> bytes:
@@ -72,12 +66,12 @@ class _Counted:
         self.trailers: Headers = []
 
     def feed(self, data: bytes) -> Piece:
-        rest = b""
-        if len(data) > self._left:
-            data, rest = data[: self._left], data[self._left :]
-        self._left -= len(data)
-        self.done = not self._left
-        return Piece(data, data, rest)
+        left = self._left - len(data)
+        if left >= 0:
+            self._left, self.done = left, not left
+            return Piece(data, data, b"")
+        self._left, self.done = 0, True
+        return Piece(data[:left], data[:left], data[left:])
 
     def eof(self) -> None:
         if self._left:

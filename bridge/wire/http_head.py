@@ -153,13 +153,14 @@ def _read_fields(head: bytes, start: int) -> tuple[Headers, dict[bytes, bytes]]:
     if _FIELDS.fullmatch(head, start) is None:
         raise _explain(head, f"header line {_bad_line(head, start)}")
     headers: Headers = _FIELD.findall(head, start)
-    fields: dict[bytes, bytes] = {}
-    for index, (name, value) in enumerate(headers):
-        if value[-1:] in (b" ", b"\t"):
-            value = value.rstrip(b" \t")
-            headers[index] = (name, value)
-        lower = name.lower()
-        fields[lower] = fields[lower] + b"," + value if lower in fields else value
+    if b" \r\n" in head or b"\t\r\n" in head:
+        headers = [(name, value.rstrip(b" \t")) for name, value in headers]
+    fields = {name.lower(): value for name, value in headers}
+    if len(fields) < len(headers):
+        fields = {}
+        for name, value in headers:
+            lower = name.lower()
+            fields[lower] = fields[lower] + b"," + value if lower in fields else value
     return headers, fields
 
 
@@ -197,11 +198,11 @@ def _framing(fields: dict[bytes, bytes], version: int) -> tuple[Framing, int]:
         return "chunked", 0
     if size is None:
         return "close", 0
+    if size.isdigit() and len(size) <= 18:
+        return "length", int(size)
     if b"," in size:
         raise BadHead("more than one Content-Length")
-    if not size.isdigit() or len(size) > 18:
-        raise BadHead("a Content-Length that is not a number")
-    return "length", int(size)
+    raise BadHead("a Content-Length that is not a number")
 
 
 def request_bytes(method: str, target: bytes, headers: Headers) -> bytes:
