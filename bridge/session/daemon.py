@@ -144,7 +144,7 @@ class Daemon:
         self._write_stderr(data)
         session = self.sessions.get(name)
         if session is not None and self.host.wants("stderr"):
-            session.event("stderr", {"text": data.decode(errors="replace")})
+            session.event("stderr", {"text": session.stderr.decode(data)})
 
     def _on_exit(self, agent: Agent) -> None:
         status = agent.process.status

@@ -9,6 +9,7 @@ Owns: the queue of jobs, the running turn, the ACP session. Rules:
 Driven by `bridge.session.operations`; its agents come from `bridge.session.launcher`.
 """
 
+import codecs
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -62,6 +63,8 @@ class Session:
             stop=lambda: self.stop_turn("cancelled"),
         )
         self.services = Services(host.wants, self.event)
+        self.stderr = codecs.getincrementaldecoder("utf-8")("replace")
+        """A character may come in two pieces."""
         self._changed = anyio.Event()
         self._job: PromptJob | None = None
         self.native = native

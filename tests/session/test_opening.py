@@ -33,7 +33,7 @@ def test_a_prompt_s_opening_is_bounded_too(room: Room) -> None:
     [
         ("initialize=error:-32603:no way", "agent_error", "no way"),
         ("new=error:-32603:no room", "agent_error", "no room"),
-        ('new={"nothing":1}', "agent_error", "sessionId"),
+        ('new={"nothing":1}', "protocol", "session/new cannot be read: it has no sessionId"),
         ("version=2", "unsupported", "version 2"),
         ('initialize={"protocolVersion":"x"}', "protocol", "initialize"),
         ("initialize=raw:{}", "timeout", "start_timeout"),
