@@ -14,7 +14,6 @@ import msgspec
 
 from bridge.agent import updates
 from bridge.agent.updates import Incoming
-from bridge.errors import RequestFailed
 from bridge.log import log
 from bridge.rpc.connection import Connection
 from bridge.rpc.inbound import CANCEL, Inbound
@@ -104,13 +103,14 @@ class AgentClient:
     async def create(self, method: str, params: dict[str, Any], sink: Sink, done: Done) -> None:
         """`session/new` or `session/fork`: the `sessionId` of its result is bound to `sink`.
 
-        `done` is called by the reader with the result, before what was held for the session."""
+        `done` is called by the reader with the result, before what was held for the session. Raises
+        as `Connection.request` does, codec.JSONError for a result without a session id."""
 
         def bind(value: Any) -> None:
             result = codec.mapping(value) or {}
             session_id = result.get("sessionId")
             if not isinstance(session_id, str):
-                raise RequestFailed(None, f"{method} was answered without a sessionId")
+                raise codec.JSONError("it has no sessionId")
             self._sinks[session_id] = sink
             done(result)
             self._deliver_early(session_id, sink)

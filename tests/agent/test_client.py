@@ -217,13 +217,13 @@ async def test_what_is_held_is_bounded_in_number_and_size(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("result", [None, {}, {"sessionId": 7}, [], "s"])
 async def test_a_session_without_an_id_is_a_failure(result: Any) -> None:
     async with Wired() as wired:
-        failures: list[RequestFailed] = []
+        failures: list[codec.JSONError] = []
         session = Session()
 
         async def create() -> None:
             try:
                 await wired.client.create("session/new", {}, session, session.done)
-            except RequestFailed as error:
+            except codec.JSONError as error:
                 failures.append(error)
 
         wired.tasks.start_soon(create)
