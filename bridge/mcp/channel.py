@@ -67,6 +67,13 @@ class Outgoing:
         own = b"%d" % self.id
         return response.id == own or response.id.strip(b'"').removesuffix(b".0") == own
 
+    def answer_in(self, response: Response) -> Answer:
+        """What the response to it says; raises Fault if that is nothing."""
+        answer = messages.answer(response)
+        if answer is None:
+            raise self.fault("the answer has neither a result nor an error")
+        return answer
+
     def fault(self, detail: str) -> Fault:
         """The connection was lost, or what came is unreadable."""
         return Fault("lost" if self.counted and self.written else "opening", detail)

@@ -49,7 +49,7 @@ class Hub:
         alive: Callable[[], None] = unheeded,
         short_names: bool = False,
     ) -> None:
-        self.servers = {upstream.name: Server(upstream, family) for upstream in upstreams}
+        self.servers = {upstream.name: Server(upstream, family, tasks) for upstream in upstreams}
         self.catalogues = {
             name: Catalogue(server, tasks, self._listed_anew)
             for name, server in self.servers.items()

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 import anyio
+from anyio.abc import TaskGroup
 
 from bridge.io.family import Family
 from bridge.mcp import eras
@@ -28,7 +29,7 @@ _SECRET = 6
 class Server:
     """`abouts` are what the server last said of itself, in each era."""
 
-    def __init__(self, upstream: Upstream, family: Family) -> None:
+    def __init__(self, upstream: Upstream, family: Family, tasks: TaskGroup) -> None:
         self.upstream = upstream
         self.name = upstream.name
         self.policy = upstream.policy
@@ -39,6 +40,11 @@ class Server:
         self._doubtful_until = 0.0
         self._secrets = _secrets(upstream)
         self._origin = None
+        self._kept = None
+        if upstream.policy.keep_alive and upstream.transport == "stdio":
+            from bridge.mcp.kept import Kept
+
+            self._kept = Kept(upstream, family, tasks)
         if upstream.transport == "sse":
             # It is older than the modern era.
             self.verdicts.known["modern"] = False
@@ -49,7 +55,9 @@ class Server:
             self._origin = Origin(upstream)
 
     def close(self) -> None:
-        """Closes what connections are kept."""
+        """Closes what is kept: connections, a process."""
+        if self._kept is not None:
+            self._kept.close()
         if self._origin is not None:
             self._origin.close()
 
@@ -100,6 +108,10 @@ class Server:
         what it says beside its answers is of no interest. Raises Fault. Taking leave is shielded
         and bounded.
         """
+        if self._kept is not None:
+            async with self._in_kept(client, listener) as session:
+                yield session
+            return
         first: Fault | None = None
         order = self._order(client.era)
         for era in order:
@@ -127,6 +139,27 @@ class Server:
         if preferred == "modern" and doubtful and self.verdicts.known["legacy"]:
             return ["legacy"]
         return self.verdicts.order(preferred)
+
+    @asynccontextmanager
+    async def _in_kept(self, client: Client, listener: Listener) -> AsyncGenerator[Session]:
+        """A call's share of the process that is kept."""
+        from bridge.mcp.kept import KeptChannel
+
+        assert self._kept is not None
+        live = await self._kept.live()
+        assert live.about is not None
+        era = live.about.era
+        self.abouts[era], self.verdicts.known[era] = live.about, True
+
+        async def sink(message: Request | Notification) -> None:
+            await session.sink(message)
+
+        async with helpers() as tasks:
+            session = Session(KeptChannel(live, sink), client, era, listener, tasks)
+            try:
+                yield session
+            finally:
+                await session.end()
 
     @asynccontextmanager
     async def _attempted(

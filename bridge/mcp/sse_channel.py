@@ -104,9 +104,7 @@ class SseChannel:
                 if isinstance(message, Request | Notification):
                     await self._sink(message)
                 elif isinstance(message, Response) and request.owns(message):
-                    if (answer := messages.answer(message)) is not None:
-                        return answer
-                    raise request.fault("the answer has neither a result nor an error")
+                    return request.answer_in(message)
         raise request.fault("the stream ended before the answer came")
 
     async def _post_beside(self, request: Outgoing, waiting: anyio.CancelScope) -> None:

@@ -19,7 +19,7 @@ from bridge.mcp.channel import Fault, Outgoing, Sink, helpers, nobody
 from bridge.mcp.messages import Answer
 from bridge.mcp.settings import Upstream
 from bridge.wire import jsonrpc
-from bridge.wire.jsonrpc import Notification, Request, Response
+from bridge.wire.jsonrpc import Malformed, Notification, Request, Response
 from bridge.wire.lines import LineFramer, LineTooLong
 
 _LAST_WORDS = 0.25
@@ -63,7 +63,14 @@ class StdioChannel:
         self._framer = LineFramer(ceiling)
         self._ceiling = ceiling
         self._sink = sink
+        # Both last first, so that taking one is cheap.
         self._lines: list[bytes] = []
+        self._messages: list[Request | Notification | Response] = []
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process has exited."""
+        return self._process.status is not None
 
     async def watch(self) -> None:
         """Ends the reading a moment after the process has exited, whoever still holds the pipe."""
@@ -72,25 +79,34 @@ class StdioChannel:
         self._process.stdout.close()
 
     async def exchange(self, request: Outgoing) -> Answer:
-        if self._process.status is not None:
-            raise await self._died(request)
+        if self.ended:
+            raise await self.died(request)
         request.written = True
-        self._post(request.body)
+        self.post(request.body)
         return await self._answer(request)
 
     async def _answer(self, request: Outgoing) -> Answer:
-        while (line := await self._next_line(request)) is not None:
-            for message in map(jsonrpc.parse, messages.split(line) if line.strip() else ()):
-                if isinstance(message, Request | Notification):
-                    await self._sink(message)
-                elif isinstance(message, Response):
-                    if request.owns(message) and (answer := messages.answer(message)) is not None:
-                        return answer
-                    if request.owns(message):
-                        raise request.fault("the answer has neither a result nor an error")
-                else:
+        while (message := await self.read(request)) is not None:
+            if not isinstance(message, Response):
+                await self._sink(message)
+            elif request.owns(message):
+                return request.answer_in(message)
+        raise await self.died(request)
+
+    async def read(self, request: Outgoing) -> Request | Notification | Response | None:
+        """The next message, None at the end; raises Fault for one over the ceiling. `request` is
+        what is waited for, for the words."""
+        while not self._messages:
+            line = await self._next_line(request)
+            if line is None:
+                return None
+            for part in messages.split(line)[::-1] if line.strip() else ():
+                message = jsonrpc.parse(part)
+                if isinstance(message, Malformed):
                     log.debug("noise on an MCP server's stdout: %s", message.reason)
-        raise await self._died(request)
+                else:
+                    self._messages.append(message)
+        return self._messages.pop()
 
     async def _next_line(self, request: Outgoing) -> bytes | None:
         while not self._lines:
@@ -98,7 +114,6 @@ class StdioChannel:
             try:
                 if not data:
                     return self._framer.end() or None
-                # Kept last first, so that taking one is cheap.
                 self._lines = list(self._framer.feed(data))[::-1]
             except LineTooLong:
                 raise self._too_large(request) from None
@@ -112,9 +127,10 @@ class StdioChannel:
         return Fault("rejected", f"the answer to {request.method} is {limit}")
 
     async def send(self, message: bytes) -> None:
-        self._post(message)
+        self.post(message)
 
-    def _post(self, message: bytes) -> None:
+    def post(self, message: bytes) -> None:
+        """Writes a message; never waits."""
         assert self._process.stdin is not None
         self._process.stdin.post(message, b"\n")
 
@@ -127,7 +143,7 @@ class StdioChannel:
         # Leaving the context closes stdin, which is how a stdio session ends.
         return
 
-    async def _died(self, request: Outgoing) -> Fault:
+    async def died(self, request: Outgoing) -> Fault:
         """What the end of its output means: exit status and last words."""
         with anyio.move_on_after(_LAST_WORDS * 2):
             await self._process.wait()
@@ -137,5 +153,5 @@ class StdioChannel:
         await self._process.drained_stderr(_LAST_WORDS)
         last = self._process.stderr_tail().strip()[-_STDERR_SHOWN:]
         return request.fault(
-            f"the server {status}" + (f"; its stderr ends: {last}" if last else "")
+            f"the server ended with {status}" + (f"; its stderr ends: {last}" if last else "")
         )

@@ -69,12 +69,15 @@ async def one_call(
     tool: str,
     meta: Json | None = None,
     caller: "Silent | None" = None,
+    arguments: Json | None = None,
 ) -> Raw:
     """A call at a server's own URL, where no listing is needed."""
     view = View(hub_of(proxy), server)
     params: Json = {"name": Raw(codec.encode(tool))}
     if meta is not None:
         params["_meta"] = Raw(codec.encode(meta))
+    if arguments is not None:
+        params["arguments"] = Raw(codec.encode(arguments))
     answer = await answered(Inbound(view, caller or Silent(), "tools/call", params))
     assert answer.result is not None
     return answer.result

@@ -86,5 +86,8 @@ for line in sys.stdin:
     if message.get("method") == "notifications/cancelled":
         with open(os.environ["CALLS"], "a") as file:
             file.write("cancelled\n")
+    arguments = message.get("params", {}).get("arguments") or {}
+    if "hang-on-request" in MODES and arguments.get("hang"):
+        continue
     if "id" in message and "method" in message:
         say({"jsonrpc": "2.0", "id": message["id"], **answer(message)})
