@@ -5,6 +5,7 @@ itself. Rule: what a lone server says of itself is said as it is; of several, th
 Made by the front, used by `bridge.mcp.dispatch`.
 """
 
+import random
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from bridge.mcp.eras import Client, Era
 from bridge.mcp.hub import Hub
 from bridge.mcp.messages import members
 from bridge.mcp.server import Server
+from bridge.rules import retry
 from bridge.wire import codec
 from bridge.wire.codec import Raw
 
@@ -91,14 +93,30 @@ class View:
         found = self._known_tool(name, known) or self._known_tool(name, base)
         if found is not None:
             return found
-        async with anyio.create_task_group() as tasks:
-            for catalogue in known.values():
-                tasks.start_soon(_listed_again, catalogue)
+        await _listed_again(known.values())
         found = self._known_tool(name, known)
-        if found is None and self.only is not None and not known[self.only].known:
+        if found is not None:
+            return found
+        if self.only is not None and not known[self.only].known:
             # It cannot be listed now, but it may well be called: that has attempts of its own.
             return Found(known[self.only], name)
-        return found
+        return await self._awaited_tool(name, known)
+
+    async def _awaited_tool(self, name: str, known: Mapping[str, Catalogue]) -> Found | None:
+        """A tool that may be one of a server that could not be listed yet: listing is tried as
+        often as the call would be, since it opens the same session."""
+        missing = [
+            catalogue
+            for server, catalogue in known.items()
+            if not catalogue.known and (not server or name.startswith(f"{server}_"))
+        ]
+        for attempt in range(1, max((one.server.policy.attempts for one in missing), default=0)):
+            backoff = missing[0].server.policy.backoff
+            await anyio.sleep(retry.wait_before_next(attempt, backoff, None, random.random))
+            await _listed_again(missing)
+            if (found := self._known_tool(name, known)) is not None:
+                return found
+        return None
 
     def _known_tool(self, name: str, known: Mapping[str, Catalogue]) -> Found | None:
         if self.only is not None and not self.hub.short_names:
@@ -164,10 +182,15 @@ class View:
         return {"serverInfo": eras.OUR_INFO, **instructions}
 
 
-async def _listed_again(catalogue: Catalogue) -> None:
-    down = catalogue.failure is not None
-    with anyio.move_on_after(_DOWN_WAIT if down else LISTING_BOUND):
-        await catalogue.refresh()
+async def _listed_again(catalogues: Iterable[Catalogue]) -> None:
+    async def again(catalogue: Catalogue) -> None:
+        down = catalogue.failure is not None
+        with anyio.move_on_after(_DOWN_WAIT if down else LISTING_BOUND):
+            await catalogue.refresh()
+
+    async with anyio.create_task_group() as tasks:
+        for catalogue in catalogues:
+            tasks.start_soon(again, catalogue)
 
 
 def renamed(raw: Raw, name: str) -> Raw:

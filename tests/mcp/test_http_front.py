@@ -377,32 +377,3 @@ async def test_a_cancelled_call_ends_and_is_not_tried_again() -> None:
     assert got[0].result["_meta"][FAILURE]["code"] == "cancelled"
     assert len(server.steps("tools/call")) == 1
     assert len(server.steps("notifications/cancelled")) == 1
-
-
-async def test_two_sessions_with_one_id_do_not_meet() -> None:
-    async def echoes(server: Fake, peer: Peer, seen: Seen) -> None:
-        text = seen.message["params"]["arguments"]["text"]
-        found = {"content": [{"type": "text", "text": text}]}
-        await peer.send(fake.reply(200, fake.answer(seen.id, found)))
-
-    server = Fake(eras=("legacy",))
-    async with endpoint(server) as first:
-        second = Web(f"http://127.0.0.1:{first.port}{first.path}")
-        await first.open()
-        await second.open()
-        server.acts["tools/call"] = [echoes] * 200
-        rounds = 100
-        texts: dict[str, set[str]] = {"A": set(), "B": set()}
-
-        async def call(web: Web, text: str) -> None:
-            for _ in range(rounds):
-                params = {"name": "echo", "arguments": {"text": text}}
-                message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-                got = await web.post(message)
-                assert got.last["id"] == 1
-                texts[text].add(got.result["content"][0]["text"])
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(call, first, "A")
-            tasks.start_soon(call, second, "B")
-    assert texts == {"A": {"A"}, "B": {"B"}}
