@@ -80,6 +80,18 @@ def _add_stats(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="as one JSON object")
 
 
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    _add_file(parser)
+    parser.add_argument("--json", action="store_true", help="as one JSON list")
+    parser.add_argument("--all", action="store_true", help="also those that repeat a rule often")
+    parser.add_argument(
+        "--least",
+        choices=("error", "warning", "info"),
+        default="info",
+        help="the least grave that are listed (info)",
+    )
+
+
 def _selection(options: argparse.Namespace, *, follow: bool = False) -> "Selection":
     from bridge.trace.view import Selection
 
@@ -124,11 +136,30 @@ def _stats(options: argparse.Namespace) -> int:
     return 0
 
 
+def _check(options: argparse.Namespace) -> int:
+    from bridge.trace import view
+    from bridge.trace.check import checker, listing
+    from bridge.wire import codec
+
+    findings = checker.check(view.select(view.Selection(options.file)))
+    if options.filter:
+        wanted = view.entries(options.file, " ".join(options.filter))
+        lines = {entry.event.line for entry in wanted}
+        findings = [finding for finding in findings if finding.line in lines]
+    shown = listing.chosen(findings, options.least)
+    if options.json:
+        print(codec.encode(shown).decode())
+    else:
+        print("\n".join(listing.listing(shown, every=options.all)))
+    return 3 if any(finding.severity == "error" for finding in findings) else 0
+
+
 _Subcommand = tuple[
     str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]
 ]
 _COMMANDS: dict[str, _Subcommand] = {
     "show": ("what passed, a line a message, runs of chunks as one", _add_show, _show),
     "tail": ("the end of a trace, and what comes", _add_tail, _tail),
+    "check": ("what breaks the protocol's rules; exit code 3 for errors", _add_check, _check),
     "stats": ("times per method and per turn, sizes, tokens, retries", _add_stats, _stats),
 }

@@ -6,7 +6,7 @@
     latency>2s size>=10k line<500                numbers, with s, ms, us, k, M
     since:5s until:1m                            from, to so long after the start
     is:error is:request                          failures; roles
-    -channel:stderr  (id:7 or id:8)  not is:noise  "words"
+    !channel:stderr  (id:7 or id:8)  not is:noise  "words"
 
 Owns: the grammar. Rule: a filter that cannot be understood says where, and what could stand there.
 Pure; shared by show, tail, stats, check and export.
@@ -197,6 +197,9 @@ class _Parser:
     ) -> Predicate:
         if op == "~":
             raise self._error(token.start("op"), f"{token['field']} is a number: : < > <= >=")
+        if op in (":", "=") and "," in value:
+            options = [self._comparison(token, get, op, part) for part in value.split(",")]
+            return lambda entry: any(option(entry) for option in options)
         if op in (":", "=") and "-" in value.strip("-"):
             low, high = (self._number(token, part) for part in value.split("-", 1))
             return lambda entry: low <= (-1.0 if (got := get(entry)) is None else got) <= high

@@ -99,7 +99,7 @@ class Parser:
         try:
             if "trace" in fields:
                 return self._head(codec.convert(fields, Head))
-            if fields.get("dir") in ("c2a", "a2c"):
+            if fields.get("dir") in ("c2a", "a2c", "eof"):
                 return self._foreign(line, fields)
             # Lone surrogates, which the typed decoder refuses.
             raw = fields.pop("msg", None)
@@ -118,9 +118,11 @@ class Parser:
 
     def _foreign(self, line: bytes, fields: dict[str, Any]) -> Event:
         t = fields.get("t")
+        seconds = float(t) if isinstance(t, int | float) else 0.0
+        if fields["dir"] == "eof":
+            return Event(self._line, seconds, "process", kind="eof")
         direction: Direction = "out" if fields["dir"] == "c2a" else "in"
         content = bytes(_decode_foreign(line).msg)
-        seconds = float(t) if isinstance(t, int | float) else 0.0
         return Event(self._line, seconds, "acp", direction, content=content, is_json=True)
 
 

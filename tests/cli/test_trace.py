@@ -127,3 +127,33 @@ def test_a_terminal_without_unicode_gets_ascii(tmp_path: Path) -> None:
     text = out("show", script().file(tmp_path), PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert text.isascii()
     assert HEAD["program"] in text
+
+
+def test_check_lists_findings_and_fails_for_errors(tmp_path: Path) -> None:
+    closed = {"reason": "closed"}
+    clean = script().add("trace", kind="end", data=closed).file(tmp_path, "clean")
+    assert out("check", clean) == "0 error, 0 warning, 0 info\n"
+    told = script().from_agent("noise").say("late").add("trace", kind="end", data=closed)
+    ended = run("check", told.file(tmp_path, "faulty"))
+    assert ended.returncode == 3
+    text = ended.stdout.decode()
+    assert "line 10 " in text
+    assert " noise " in text
+    assert "1 error, 1 warning, 0 info" in text
+
+
+def test_check_takes_a_filter_a_least_severity_and_gives_json(tmp_path: Path) -> None:
+    file = script().from_agent("noise").say("late").file(tmp_path)
+    warnings = run("check", file, "!is:noise", "--json", "--least", "warning")
+    assert warnings.returncode == 0
+    assert [item["rule"] for item in json.loads(warnings.stdout)] == ["update-after-end"]
+
+
+def test_check_lists_a_repeated_rule_five_times(tmp_path: Path) -> None:
+    told = script()
+    for _ in range(8):
+        told.from_agent("noise")
+    file = told.file(tmp_path)
+    assert run("check", file).stdout.count(b"error    noise ") == 5
+    assert b"3 more of noise" in run("check", file).stdout
+    assert run("check", "--all", file).stdout.count(b"error    noise ") == 8

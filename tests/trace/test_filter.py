@@ -57,6 +57,7 @@ LINES: dict[str, list[int]] = {
     "until:20ms": [2, 3],
     "since:0.03s until:40ms": [4, 5],
     "line:5-6": [5, 6],
+    "line:2,5-6,15": [2, 5, 6, 15],
     "line>13": [14, 15],
     "line<=3": [2, 3],
     "latency>=40ms": [6, 11],

@@ -74,7 +74,7 @@ class Script:
         """The trace as a file; its first line is the head."""
         path = folder / name
         lines = [HEAD, *self.records]
-        path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+        path.write_text("".join(_text(line) + "\n" for line in lines))
         return str(path)
 
     def entries(self) -> list[Entry]:
@@ -98,6 +98,15 @@ class Script:
             )
             found.append(timeline.add(event))
         return found
+
+
+def _text(line: dict[str, Any]) -> str:
+    text = json.dumps(line, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(line)
+    return text
 
 
 def _content(message: Any) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""`trace check`: the protocol's rules, held against what was recorded."""

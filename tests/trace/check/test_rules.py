@@ -1,0 +1,161 @@
+"""Each rule finds the fault it is for, and no rule finds one where there is none."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bridge.trace import view
+from bridge.trace.check.checker import check
+from bridge.trace.check.finding import Finding
+from bridge.trace.check.rules import rules
+from tests.trace.check.doctored import DOCTORED
+from tests.trace.check.starts import CLOSED, client, host, session, turn
+from tests.trace.traces import Script
+
+DOCS = Path(__file__).parents[3] / "docs"
+OF_THE_FILE = {"damage", "incomplete"}
+
+
+def findings(script: Script, folder: Path) -> list[Finding]:
+    path = script.file(folder)
+    if script.records[-1].get("kind") != "end":
+        # Without an end the recording is incomplete, which is a finding of its own.
+        with Path(path).open("a") as file:
+            end = {"t": 10**15, "ch": "trace", "kind": "end", "data": {"reason": "test"}}
+            file.write(json.dumps(end) + "\n")
+    found = check(view.select(view.Selection(path)))
+    return [finding for finding in found if finding.rule != "incomplete"]
+
+
+@pytest.mark.parametrize("rule", DOCTORED)
+def test_a_planted_fault_is_found_and_nothing_else(rule: str, tmp_path: Path) -> None:
+    found = findings(DOCTORED[rule](), tmp_path)
+    assert {finding.rule for finding in found} == {rule}, found
+    assert all(finding.severity == rules()[rule].severity for finding in found)
+    assert all(finding.line > 1 and finding.words and finding.spec for finding in found)
+
+
+def test_every_rule_has_a_doctored_trace() -> None:
+    assert set(DOCTORED) == set(rules()) - OF_THE_FILE
+
+
+CLEAN = {
+    "a turn": lambda: turn(),
+    "two turns": lambda: turn(turn(), 3),
+    "a cancelled turn": lambda: (
+        session()
+        .prompt(2)
+        .say("x")
+        .notify("session/cancel", {"sessionId": "s"})
+        .say("still within")
+        .stopped(2, "cancelled")
+    ),
+    "updates at any time": lambda: (
+        turn()
+        .update("session_info_update", title="t")
+        .update("usage_update", used=1, size=2)
+        .update("available_commands_update", availableCommands=[])
+    ),
+    "a client that offers files": lambda: (
+        client(fs={"readTextFile": True})
+        .prompt(2)
+        .ask(5, "fs/read_text_file", {"sessionId": "s", "path": "/x"})
+        .reply(5, {"content": ""})
+        .say("x")
+        .stopped(2)
+    ),
+    "an extension": lambda: session().call(2, "_acme/x", {"a": 1}).answer(2, {"b": 2}),
+    "a refused request": lambda: (
+        session().call(2, "_x", {}).answer(2, error={"code": -32601, "message": "no such method"})
+    ),
+    "a line that could not be read": lambda: session().answer(
+        None, error={"code": -32700, "message": "parse error"}
+    ),
+    "version 2": lambda: (
+        session(2)
+        .prompt(2)
+        .update("user_message", messageId="u", content=[{"type": "text", "text": "hi"}])
+        .answer(2, {"messageId": "u"})
+        .update("state_update", state="running")
+        .say("x", messageId="m")
+        .update("state_update", state="idle", stopReason="end_turn")
+    ),
+    "a replayed session": lambda: (
+        session(loadSession=True)
+        .call(2, "session/load", {"sessionId": "old", "cwd": "/", "mcpServers": []})
+        .update("user_message_chunk", session="old", content={"type": "text", "text": "hi"})
+        .update("tool_call", session="old", toolCallId="t", title="T", status="pending")
+        .say("x", session="old")
+        .answer(2)
+        .prompt(3, session="old")
+        .say("y", session="old")
+        .stopped(3)
+    ),
+    "a host": lambda: host(),
+}
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_nothing_is_found_where_nothing_is_wrong(name: str, tmp_path: Path) -> None:
+    script = CLEAN[name]().add("trace", kind="end", data=CLOSED)
+    assert findings(script, tmp_path) == []
+
+
+def test_what_a_cut_recording_lacks_is_not_blamed_on_anybody(tmp_path: Path) -> None:
+    path = session().prompt(2).say("x").file(tmp_path)
+    with Path(path).open("a") as file:
+        file.write('{"t":')
+    found = check(view.select(view.Selection(path)))
+    assert {finding.rule for finding in found} == {"incomplete"}
+    assert {finding.severity for finding in found} == {"info"}
+
+
+def test_a_broken_line_is_found_and_the_rest_checked(tmp_path: Path) -> None:
+    path = session().file(tmp_path)
+    with Path(path).open("a") as file:
+        file.write("garbage\n")
+    found = check(view.select(view.Selection(path)))
+    assert [finding.rule for finding in found if finding.rule != "incomplete"] == ["damage"]
+
+
+def test_agents_of_one_trace_are_judged_apart(tmp_path: Path) -> None:
+    script = Script()
+    for record in [*turn().records, *session().records]:
+        script.records.append(record | {"n": 1 + (len(script.records) >= 7)})
+    assert findings(script, tmp_path) == []
+
+
+def test_the_documentation_has_every_rule_as_it_is() -> None:
+    text = (DOCS / "checks.md").read_text()
+    rows = re.findall(r"^\| `([a-z0-9-]+)` \| (\w+) \| (.*) \| (.*) \|$", text, re.MULTILINE)
+    wanted = [
+        (name, rule.severity, rule.words.replace("|", "\\|"), rule.spec)
+        for name, rule in rules().items()
+    ]
+    assert rows == wanted
+
+
+def known() -> dict[str, dict[str, list[object]]]:
+    return json.loads(Path(__file__).with_name("transcripts.json").read_text())
+
+
+TRANSCRIPTS = Path(__file__).with_name("transcripts")
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in TRANSCRIPTS.glob("*.ndjson")))
+def test_in_recorded_agents_only_known_faults_are_found(name: str) -> None:
+    found = check(view.select(view.Selection(str(TRANSCRIPTS / name))))
+    counted = Counter(finding.rule for finding in found)
+    expected = {rule: entry[0] for rule, entry in known().get(name, {}).items()}
+    assert dict(counted) == expected
+
+
+def test_each_known_fault_has_its_reason() -> None:
+    for findings_of in known().values():
+        for count, reason in findings_of.values():
+            assert isinstance(count, int)
+            assert isinstance(reason, str)
+            assert len(reason) > 20
