@@ -33,18 +33,28 @@ _DRAIN = 1.0
 
 
 class Ending:
-    """Why the daemon ends: the first cause counts."""
+    """Why the daemon ends: the first cause counts, and a signal at any time."""
 
     def __init__(self) -> None:
         self.code: int | None = None
-        self.signalled = False
         self.event = anyio.Event()
+        self.signal = anyio.Event()
+        """Set by SIGTERM and SIGINT, whatever the cause was: nothing waits at leisure any more."""
 
-    def set(self, code: int, *, signalled: bool = False) -> None:
+    @property
+    def signalled(self) -> bool:
+        return self.signal.is_set()
+
+    def set(self, code: int) -> None:
         if self.code is None:
             self.code = code
-            self.signalled = signalled
             self.event.set()
+
+    def interrupt(self, code: int) -> None:
+        """A signal; its code counts though the end be under way."""
+        self.code = code
+        self.event.set()
+        self.signal.set()
 
 
 def run_stream(settings: Settings, guardian: Guardian | None) -> int:
@@ -151,12 +161,11 @@ async def watch_signals(ending: Ending, daemon: Daemon, *, task_status: TaskStat
         async for number in signals:
             if number == signal.SIGHUP:
                 ending.set(0)
-            elif not ending.signalled and not daemon.ending:
-                ending.set(128 + number, signalled=True)
             elif not ending.signalled:
-                # The end was under way already, at leisure.
-                ending.code, ending.signalled = 128 + number, True
-                await daemon.hurry(eof=0.7, term=0.5)
+                ending.interrupt(128 + number)
+                if daemon.ending:
+                    # The end was under way already, at leisure.
+                    await daemon.hurry(eof=0.7, term=0.5)
             else:
                 await daemon.hurry(eof=0, term=0)
 

@@ -18,6 +18,7 @@ from bridge.host import responses
 from bridge.host.server import HostServer
 from bridge.io import stdio
 from bridge.io.guardian import Guardian
+from bridge.io.pipes import FdWriter
 from bridge.session import opening, translate
 from bridge.session.daemon import Daemon
 from bridge.session.jobs import PromptJob
@@ -65,6 +66,7 @@ async def _once(
     stderr = stdio.Stderr()
     log.configure(settings.log_level, stderr.write)
     response: responses.Response = {}
+    words: str | None = "stopped before the turn had ended"
     async with anyio.create_task_group() as group:
         group.start_soon(writer.run)
         group.start_soon(stderr.writer.run)
@@ -94,13 +96,29 @@ async def _once(
         await ending.event.wait()
         await daemon.end(hurried=ending.signalled)
         if response.get("ok") and not ending.signalled:
-            writer.post(response["reply"].encode(errors="replace"))
+            await _hand_over(response["reply"], writer, ending)
+            words = "stdout was closed before the reply was read" if writer.broken else None
         else:
-            words = response.get("error", "stopped before the turn had ended")
+            words = response.get("error", words)
+        if words is not None:
             stderr.write(f"acp-mcp-bridge: {words}\n".encode(errors="replace"))
-        await drain(writer, stderr.writer)
+        await drain(stderr.writer)
         group.cancel_scope.cancel()
-    return ending.code or (0 if response.get("ok") else 1)
+    return ending.code or (0 if words is None else 1)
+
+
+async def _hand_over(reply: str, writer: FdWriter, ending: Ending) -> None:
+    """Writes the reply, however slowly it is read, until a signal comes or the reader goes."""
+
+    async def signalled() -> None:
+        await ending.signal.wait()
+        waiting.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as waiting:
+        waiting.start_soon(signalled)
+        writer.post(reply.encode(errors="replace"))
+        await writer.drained()
+        waiting.cancel_scope.cancel()
 
 
 async def _prompt(session: Session, config: Config) -> responses.Response:
