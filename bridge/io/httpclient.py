@@ -130,15 +130,16 @@ class Call:
         """The response's head. Raises UpstreamError, UpstreamTimeout."""
         data = self._rest
         try:
+            looked_at = 0
             while True:
-                end = data.find(b"\r\n\r\n") + 4
-                if end < 4:
-                    http_head.check_part(data[:-1] if data[-1:] == b"\r" else data)
+                if not (end := http_head.find_end(data, looked_at)):
+                    looked_at = len(data)
                     more = await self._more()
                     if not more:
                         raise self._error("closed the connection without an answer")
                     data += more
                     continue
+                looked_at = 0
                 response = http_head.parse_response(data[:end], self._method)
                 data = data[end:]
                 if response.status >= 200 or response.status == 101:

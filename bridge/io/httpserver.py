@@ -142,6 +142,8 @@ class _Connection:
         try:
             with self._scope:
                 await self._serve()
+        except Exception as error:  # noqa: BLE001 - the server outlives any connection
+            log.error("a connection failed: %r", error, exc_info=error)
         finally:
             self._watch.busy.discard(self)
             # Of a body that ends with the stream, a plain close would look like the end.
@@ -234,13 +236,13 @@ class _Connection:
         """The next request's head; None when there is none, or none that can be answered."""
         data = await self.take()
         try:
+            looked_at = 0
             while True:
                 while data.startswith(b"\r\n"):
-                    data = data[2:]
-                end = data.find(b"\r\n\r\n") + 4
-                if end >= 4:
+                    data, looked_at = data[2:], 0
+                if end := http_head.find_end(data, looked_at):
                     break
-                http_head.check_part(data[:-1] if data[-1:] == b"\r" else data)
+                looked_at = len(data)
                 more = await self.take()
                 if not more:
                     return None

@@ -19,7 +19,7 @@ _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _TEXT = rb"[\t\x20-\x7e\x80-\xff]"
 _REQUEST = re.compile(rb"(%b) ([\x21-\x7e\x80-\xff]+) HTTP/1\.([01])\r\n" % _TOKEN)
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: (%b*))?\r\n" % _TEXT)
-_FIELD = re.compile(rb"(%b):[ \t]*(%b*)\r\n" % (_TOKEN, _TEXT))
+_FIELD = re.compile(rb"(%b):[ \t]*+(%b*)\r\n" % (_TOKEN, _TEXT))
 _FIELDS = re.compile(rb"(?:%b:%b*\r\n)*\r\n" % (_TOKEN, _TEXT))
 _CONTROL = re.compile(rb"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _BARE_LF = re.compile(rb"(?<!\r)\n")
@@ -89,19 +89,24 @@ def find(headers: Headers, name: bytes) -> bytes | None:
     return None
 
 
-def check_part(data: bytes) -> None:
-    """Raises BadHead for what no head may hold, before it is whole: a peer that sends bare LFs,
-    or that does not speak HTTP at all, would otherwise be waited for.
+def find_end(data: bytes, looked_at: int = 0) -> int:
+    """Where the head ends, behind its empty line; 0 if it is not whole yet.
+
+    Raises BadHead for what no head may hold: a peer that sends bare LFs, or that does not speak
+    HTTP at all, would otherwise be waited for. `looked_at`: bytes of earlier calls.
     """
-    if not data:
-        return
-    if _CONTROL.search(data):
+    end = data.find(b"\r\n\r\n", max(0, looked_at - 3)) + 4
+    if end >= 4:
+        return end
+    start = max(0, looked_at - 1)
+    if _CONTROL.search(data, start):
         raise BadHead("a control byte in the head")
-    if _BARE_LF.search(data):
+    if _BARE_LF.search(data, start):
         raise BadHead("a line that ends in LF without CR")
-    if _BARE_CR.search(data):
+    if _BARE_CR.search(data, start):
         raise BadHead("a CR without LF")
     _check_size(data)
+    return 0
 
 
 def _check_size(data: bytes) -> None:

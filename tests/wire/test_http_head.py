@@ -142,7 +142,22 @@ def test_connection_close_ends_the_connection(value: bytes) -> None:
 )
 def test_a_part_that_can_become_no_head_is_refused_at_once(data: bytes, words: str) -> None:
     with pytest.raises(BadHead, match=words):
-        http_head.check_part(data)
+        http_head.find_end(data)
+
+
+def test_a_head_s_end_is_found_however_it_comes() -> None:
+    head = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+    for size in range(len(head)):
+        assert http_head.find_end(head[:size], max(0, size - 1)) == 0
+    assert http_head.find_end(head, len(head) - 1) == len(head)
+    assert http_head.find_end(head + b"body", 0) == len(head)
+
+
+def test_a_refusal_takes_no_longer_for_all_the_white_space_there_is() -> None:
+    with pytest.raises(BadHead, match="control byte"):
+        request(b"Host: a", b"X:" + b" \t" * 120_000 + b"\1")
+    with pytest.raises(BadHead, match="header line 2"):
+        request(b"Host: a", b"X" * 250_000)
 
 
 @pytest.mark.parametrize(
