@@ -6,6 +6,7 @@ the log, never on the wire, and no child can inherit the host's pipes. Called by
 
 import os
 import sys
+from typing import TextIO
 
 from bridge.io.pipes import FdReader, FdWriter, reopen
 
@@ -24,13 +25,14 @@ def claim() -> tuple[FdReader, FdWriter]:
         os.dup2(nothing, 1)
         os.dup2(nothing, 2)
     os.close(nothing)
-    # Whatever a library prints must neither fail for the locale nor wait in a buffer.
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:  # pyright: ignore[reportUnnecessaryComparison]
-            stream.reconfigure(  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-                encoding="utf-8", errors="backslashreplace", line_buffering=True
-            )
+    sys.stdout, sys.stderr = _printing(1), _printing(2)
     return reader, writer
+
+
+def _printing(fd: int) -> TextIO:
+    """What a library prints must neither fail for the locale nor wait in a buffer. A new stream:
+    the old one may have been made for a file, and fails on what the descriptor is now."""
+    return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
 class Stderr:
