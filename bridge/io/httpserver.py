@@ -238,8 +238,8 @@ class _Connection:
         try:
             looked_at = 0
             while True:
-                while data.startswith(b"\r\n"):
-                    data, looked_at = data[2:], 0
+                if data.startswith(b"\r\n"):
+                    data, looked_at = http_head.without_empty_lines(data), 0
                 if end := http_head.find_end(data, looked_at):
                     break
                 looked_at = len(data)

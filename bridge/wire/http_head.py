@@ -24,6 +24,7 @@ _FIELDS = re.compile(rb"(?:%b:%b*\r\n)*\r\n" % (_TOKEN, _TEXT))
 _CONTROL = re.compile(rb"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _BARE_LF = re.compile(rb"(?<!\r)\n")
 _BARE_CR = re.compile(rb"\r[^\n]")
+_EMPTY = re.compile(rb"(?:\r\n)*+")
 _FOLD = re.compile(rb"\r\n[ \t]")
 
 HOP_BY_HOP = frozenset(
@@ -87,6 +88,11 @@ def find(headers: Headers, name: bytes) -> bytes | None:
         if field.lower() == name:
             return value
     return None
+
+
+def without_empty_lines(data: bytes) -> bytes:
+    """The data from its first line on: empty ones before a request are to be ignored."""
+    return data[_EMPTY.match(data).end() :]  # pyright: ignore[reportOptionalMemberAccess]
 
 
 def find_end(data: bytes, looked_at: int = 0) -> int:

@@ -49,6 +49,7 @@ async def test_requests_may_come_byte_by_byte_and_behind_empty_lines() -> None:
     async with serving(echo) as server:
         peer = await dial(server.port)
         chunked = b"POST /b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        await peer.send(b"\r\n" * 400_000)
         stream = b"\r\n\r\n" + POST % (b"a", 2, b"hi") + chunked + b"3\r\nabc\r\n0\r\nT: v\r\n\r\n"
         for byte in stream + GET % b"c":
             await peer.send(bytes([byte]))
