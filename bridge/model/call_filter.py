@@ -41,12 +41,13 @@ class CallFilter:
 
     def feed(self, data: bytes) -> bytes:
         """What can be passed on now."""
+        looked_at = len(self._held)
         self._held += data
         if not self._stream:
             return b""
         out: list[bytes] = []
         start = 0
-        for found in _EVENT_END.finditer(self._held):
+        for found in _EVENT_END.finditer(self._held, max(0, looked_at - 3)):
             out.append(self._event(bytes(self._held[start : found.end()])))
             start = found.end()
         del self._held[:start]
