@@ -76,6 +76,23 @@ def test_a_closed_stderr_takes_the_prints_along() -> None:
     assert run(filled + CLAIM.format(backend="asyncio")).stdout == b"the packet|the host's"
 
 
+INHERITED = r"""
+import os, subprocess
+from bridge.io import stdio
+
+pipes = [os.readlink(f"/proc/self/fd/{fd}") for fd in (0, 1)]
+claimed = stdio.claim()
+command = ["ls", "-l", "/proc/self/fd"]
+listing = subprocess.run(command, capture_output=True, close_fds=False, text=True).stdout
+print([pipe in listing for pipe in pipes])
+os._exit(0)
+"""
+
+
+def test_no_child_inherits_the_host_s_pipes_and_a_print_needs_no_orderly_end() -> None:
+    assert run(INHERITED).stderr == b"[False, False]\n"
+
+
 @pytest.mark.anyio
 async def test_a_stderr_nobody_reads_loses_its_middle_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
