@@ -40,9 +40,14 @@ class Account:
         """A turn that was let through brought nothing."""
         self._turns -= 1
 
-    def add(self, limits: ModelLimits, usage: Usage | None, *, cut_short: bool) -> None:
-        """Counts what an answer cost."""
-        if usage is not None:
-            self._tokens += (usage.input or 0) + (usage.output or 0)
+    def add(
+        self, limits: ModelLimits, usage: Usage | None, *, cut_short: bool, counted: int = 0
+    ) -> int:
+        """Counts what an answer cost, of which `counted` tokens have been counted already; gives
+        all its tokens.
+        """
+        tokens = 0 if usage is None else (usage.input or 0) + (usage.output or 0)
+        self._tokens += tokens - counted
         if rules.ran_into_cap(limits, usage, cut_short):
             self._capped = True
+        return tokens

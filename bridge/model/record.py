@@ -25,6 +25,7 @@ from protocol_schemas.model import Change, ModelEvent
 Outcome = Literal["complete", "cut", "gone", "refused", "failed"]
 
 _KEPT = 16 << 20
+_LAST = re.compile(rb'\[DONE\]|"message_stop"|"response\.(?:completed|incomplete|failed)"')
 _FIRST = 1 << 16
 _SECRET_FIELD = re.compile(
     rb"(?!idempotency-|sec-websocket-)(.*-)?(authorization|auth|api-?key|key|token|secret|cookie|password|credentials?)",
@@ -92,6 +93,9 @@ class Observers:
 
 class Silent:
     """An exchange of which nobody is told: what Record does, left out."""
+
+    on_last: Callable[[], None] | None = None
+    """Called when a stream's own last event has been passed on, before anything else happens."""
 
     def request(self, target: bytes, headers: Headers) -> None:
         """The agent's request has come."""
@@ -210,6 +214,8 @@ class Record(Silent):
         self._size += len(data)
         while self._size > _KEPT and len(self._pieces) > 1:
             self._size -= len(self._pieces.popleft())
+        if self.on_last is not None and _LAST.search(data):
+            self.on_last()
 
     def changed(self, changes: list[Change]) -> None:
         self.event.changes = [*self.event.changes, *changes]
@@ -236,7 +242,6 @@ class Record(Silent):
         event, answer = self.event, self.answer
         event.model = answer.model if event.model is None else event.model
         event.usage, event.finish_reason = answer.usage, answer.finish_reason
-        self._pieces.clear()
         return answer
 
     def end(self, outcome: Outcome, error: str | None = None) -> None:

@@ -75,6 +75,9 @@ class Relay:
             else _SILENT
         )
         self._turn = False
+        self._counted = 0
+        if route.limited:
+            self._record.on_last = self._count
 
     async def run(self) -> None:
         """Forwards the request and relays the response. Raises BadBody for a request whose framing
@@ -110,9 +113,19 @@ class Relay:
         if self._turn and (self._exchange.status or 500) >= 300:
             self._route.account.give_back()
         if self._told:
-            answer = self._record.read()
-            cut_short = answer.finish_reason in dialects.CAPPED
-            self._route.account.add(self._route.options.limits, answer.usage, cut_short=cut_short)
+            self._count()
+
+    def _count(self) -> None:
+        """Counts the tokens of what has come. Called once at the end, and before that where a
+        stream says that it is over: the agent may make its next call at once.
+        """
+        answer = self._record.read()
+        self._counted = self._route.account.add(
+            self._route.options.limits,
+            answer.usage,
+            cut_short=answer.finish_reason in dialects.CAPPED,
+            counted=self._counted,
+        )
 
     async def _answer(self, code: answers.Code, message: str, limit: str | None = None) -> None:
         """Answers the agent with an error, unless an answer is under way: that is cut then."""

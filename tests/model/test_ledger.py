@@ -30,6 +30,16 @@ def test_tokens_of_all_calls_add_up() -> None:
     assert account.admit(limits, turn=True) == "max_total_tokens"
 
 
+def test_what_was_counted_early_is_not_counted_twice() -> None:
+    account, limits = Account(), ModelLimits(max_total_tokens=10)
+    counted = account.add(limits, Usage(input=4), cut_short=False)
+    assert counted == 4
+    assert account.add(limits, Usage(input=4, output=5), cut_short=False, counted=counted) == 9
+    assert account.admit(limits, turn=True) is None
+    account.add(limits, Usage(output=1), cut_short=False)
+    assert account.admit(limits, turn=True) == "max_total_tokens"
+
+
 def test_a_capped_answer_forbids_the_next_call() -> None:
     account, limits = Account(), ModelLimits(max_turn_tokens=5)
     account.add(limits, Usage(output=4), cut_short=False)

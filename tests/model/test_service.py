@@ -172,6 +172,40 @@ async def test_a_limit_refuses_the_next_call_and_is_named(limits, answers, calls
         )
 
 
+@pytest.mark.parametrize(
+    "path, events",
+    [
+        (
+            b"/v1/chat/completions",
+            b'data: {"choices":[],"usage":{"completion_tokens":50}}\n\ndata: [DONE]\n\n',
+        ),
+        (
+            b"/v1/messages",
+            b'data: {"type":"message_delta","usage":{"output_tokens":50}}\n\n'
+            b'data: {"type":"message_stop"}\n\n',
+        ),
+        (
+            b"/v1/responses",
+            b'data: {"type":"response.completed","response":{"usage":{"output_tokens":50}}}\n\n',
+        ),
+    ],
+)
+async def test_a_stream_counts_when_it_says_that_it_is_over(path: bytes, events: bytes) -> None:
+    async def script(peer: Peer, stand: Stand) -> None:
+        await read_request(peer)
+        await peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + events)
+        await anyio.sleep_forever()  # The agent goes on before the upstream has ended the stream.
+
+    async with standing(script, limits=ModelLimits(max_total_tokens=50)) as stand:
+        peer = await stand.dial()
+        await peer.send(stand.request(b"{}", path))
+        await peer.until(events)
+        found = await stand.exchange(stand.request(b"{}", path))
+        assert found.startswith(b"HTTP/1.1 400 ")
+        assert stand.proxy.stopped_by("") == "max_total_tokens"
+        await peer.close()
+
+
 async def test_a_turn_that_failed_is_not_counted() -> None:
     busy = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
     async with standing(answer(busy, busy, reply(1)), limits=ModelLimits(max_turns=1)) as stand:
