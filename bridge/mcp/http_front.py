@@ -148,10 +148,11 @@ class HttpFront:
     ) -> None:
         found = [jsonrpc.parse(line) for line in messages.split(body)]
         broken = next((item for item in found if isinstance(item, Malformed)), None)
-        if broken is not None or not found:
-            reason = "an empty batch" if broken is None else broken.reason
-            code = jsonrpc.PARSE_ERROR if "not JSON" in reason else jsonrpc.INVALID_REQUEST
-            await _refuse(exchange, 400, reason, code)
+        if broken is not None:
+            code = jsonrpc.INVALID_REQUEST
+            if broken.reason.startswith("not "):
+                code = jsonrpc.PARSE_ERROR
+            await _refuse(exchange, 400, broken.reason, code)
             return
         requests = [item for item in found if isinstance(item, Request)]
         opening = len(found) == 1 and bool(requests) and requests[0].method == "initialize"

@@ -66,9 +66,10 @@ def items(raw: Raw | bytes) -> list[Raw] | None:
 
 
 def split(body: bytes) -> list[bytes]:
-    """The messages of a body: one, or those of a batch (JSON-RPC 2.0 §6)."""
+    """The messages of a body: one, or those of a batch (JSON-RPC 2.0 §6). At least one: what is
+    no message will be found to be none."""
     batch = items(body) if body.lstrip()[:1] == b"[" else None
-    return [body] if batch is None else [bytes(item) for item in batch]
+    return [bytes(item) for item in batch] if batch else [body]
 
 
 def request(ident: int | str, method: str, params: Mapping[str, Any] | None) -> bytes:

@@ -63,6 +63,7 @@ def test_a_body_is_one_message_or_a_batch() -> None:
     assert messages.split(b'{"a":1}') == [b'{"a":1}']
     assert messages.split(b' [{"a": 1},{"b":2}]') == [b'{"a": 1}', b'{"b":2}']
     assert messages.split(b"[{") == [b"[{"]
+    assert messages.split(b"[]") == [b"[]"]
 
 
 def test_a_response_carries_the_askers_id_and_the_results_bytes() -> None:

@@ -50,12 +50,13 @@ class Open:
     async def event(self) -> Json:
         """The next event's data; comments are skipped."""
         while True:
-            text = (await self._chunk()).decode()
+            text = (await self.chunk()).decode()
             lines = [line[6:] for line in text.split("\n") if line.startswith("data: ")]
             if lines:
                 return json.loads("\n".join(lines))
 
-    async def _chunk(self) -> bytes:
+    async def chunk(self) -> bytes:
+        """The next chunk of the body; raises EOFError at its end."""
         size = int(await self.peer.until(b"\r\n"), 16)
         data = await self.peer.count(size + 2)
         if not size:
