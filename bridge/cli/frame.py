@@ -16,6 +16,8 @@ COMMANDS = {
     "once": "run one prompt from a config file and print the reply",
     "trace": "look at recordings: show, follow, count, check, export, replay",
     "acp": "stand between an ACP client and its agent: a relay that records",
+    "probe": "an agent's handshake: versions, capabilities, modes, authentication, times",
+    "doctor": "what is missing on this machine, and the command that mends it",
     "demo": "the whole main job on loopback, for a stranger to watch",
     "agent": "the embedded agent: ACP on stdio over one chat model, with MCP and local tools",
     "model": "the model proxy alone: any agent, any model server",
