@@ -52,25 +52,26 @@ async def serve(options: Options, family: Family) -> int:
     front = Front(connection, writer)
     model = Model(Settings.from_environment())
     received: list[int] = []
-    async with anyio.create_task_group() as connections, anyio.create_task_group() as work:
-        connections.start_soon(writer.run)
-        connections.start_soon(writer.watch)
-        await connections.start(_signals, reading, received)
-        sessions = Sessions(store, options.setup, family, connections)
-        agent = Agent(connection, work, front, sessions, store, model, options.limits)
-        try:
-            with reading:
-                await connection.run(agent)
-        except LineTooLong as error:
-            log.error("%s", error)
-        connection.end("the client is gone")
-        with anyio.move_on_after(_FAREWELL):
-            await sessions.close_all()
-        work.cancel_scope.cancel()
-        await model.close()
+    async with anyio.create_task_group() as lasting:
+        lasting.start_soon(writer.run)
+        lasting.start_soon(writer.watch)
+        await lasting.start(_signals, reading, received)
+        sessions = Sessions(store, options.setup, family, lasting)
+        async with anyio.create_task_group() as requests:
+            agent = Agent(connection, requests, front, sessions, store, model, options.limits)
+            try:
+                with reading:
+                    await connection.run(agent)
+            except LineTooLong as error:
+                log.error("%s", error)
+            connection.end("the client is gone")
+            with anyio.move_on_after(_FAREWELL):
+                await sessions.close_all()
+            requests.cancel_scope.cancel()
         with anyio.move_on_after(_FLUSH):
+            await model.close()
             await writer.drained()
-        connections.cancel_scope.cancel()
+        lasting.cancel_scope.cancel()
     return 128 + received[0] if received else 0
 
 

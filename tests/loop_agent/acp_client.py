@@ -88,6 +88,9 @@ class AcpClient:
         self._ended = False
         self._count = 0
         self._changed = threading.Condition()
+        self.reading = threading.Event()
+        """Cleared, nothing more is read of what the agent writes."""
+        self.reading.set()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (end closes it)
         self.process = subprocess.Popen(
             [*COMMAND, "--loop", loop, "--sessions", str(directory / "sessions"), *arguments],
@@ -108,6 +111,7 @@ class AcpClient:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
+            self.reading.wait()
             with self._changed:
                 try:
                     self._take(line)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop_agent.chat_server import ChatServer, Gate, call, text
+from tests.loop_agent.chat_server import ChatServer, Gate, Step, call, delta, text
 from tests.loop_agent.conftest import Start
 from tests.peers.processes import survivors, wait_until
 
@@ -81,6 +81,23 @@ def test_a_client_that_closes_its_end_ends_the_agent(start: Start, chat: ChatSer
     os.close(null)
     gate.open()
     assert agent.process.wait(30) == 0
+
+
+def test_a_client_that_reads_nothing_more_cannot_keep_it_from_ending(
+    start: Start, chat: ChatServer
+) -> None:
+    agent, gate = start(), Gate()
+    session = agent.new()
+    agent.reading.clear()
+    flood: list[Step] = [delta(content="x" * 1000) * 5000, gate]
+    chat.answers(flood)
+    agent.start(session, "go")
+    # It reads on only as far as the client does.
+    chat.wait(lambda: chat.requests)
+    assert agent.process.stdin is not None
+    agent.process.stdin.close()
+    assert agent.process.wait(30) == 0
+    assert not gate.reached.is_set()
 
 
 def test_the_command_works_under_any_locale(start: Start, chat: ChatServer) -> None:
