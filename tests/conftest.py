@@ -1,9 +1,13 @@
 """Shared fixtures: every async test runs on asyncio, uvloop and trio."""
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.peers.host import Host
 
 # Two cores are shared by many: how long an example takes says nothing here.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -18,4 +22,28 @@ LOOPS = [
 
 @pytest.fixture(params=LOOPS)
 def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    return request.param
+
+
+Spawn = Callable[..., Host]
+
+
+@pytest.fixture
+def spawn(tmp_path: Path) -> Iterator[Spawn]:
+    """Starts real daemons; whatever a failed test leaves of them is ended."""
+    hosts: list[Host] = []
+
+    def start(*arguments: str, **options: Any) -> Host:
+        host = Host(tmp_path, *arguments, **options)
+        hosts.append(host)
+        return host
+
+    yield start
+    for host in hosts:
+        host.dispose()
+
+
+@pytest.fixture(params=["asyncio", "uvloop", "trio"])
+def loop(request: pytest.FixtureRequest) -> str:
+    """A daemon's own event loop."""
     return request.param

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import Spawn
 from tests.peers.agent import scripted
 from tests.peers.host import Host
-from tests.session.conftest import Spawn
 
 
 def start(spawn: Spawn, *arguments: str) -> Host:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import Spawn
 from tests.peers.agent import scripted
 from tests.peers.host import Host, config
 from tests.peers.processes import wait_until
 from tests.peers.servers import tool_gate
-from tests.session.conftest import Spawn
 from tests.session.room import FOUR, SOON
 
 YES = {"optionId": "y", "kind": "allow_once", "name": "y"}

@@ -1,15 +1,13 @@
-"""The real daemon for tests of the session layer: one a module and loop, or one a test."""
+"""The real daemon for tests of the session layer: one a module and loop."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.peers.host import Host
 from tests.session.room import Room
 
-Spawn = Callable[..., Host]
 LOOPS = ["asyncio", "uvloop", "trio"]
 
 
@@ -41,24 +39,3 @@ def another(daemon: Host, tmp_path: Path) -> Iterator[Room]:
     made = Room(daemon, tmp_path)
     yield made
     made.call("close")
-
-
-@pytest.fixture
-def spawn(tmp_path: Path) -> Iterator[Spawn]:
-    """Starts daemons of a test's own; whatever a failed test leaves of them is ended."""
-    hosts: list[Host] = []
-
-    def start(*arguments: str, **options: Any) -> Host:
-        host = Host(tmp_path, *arguments, **options)
-        hosts.append(host)
-        return host
-
-    yield start
-    for host in hosts:
-        host.dispose()
-
-
-@pytest.fixture(params=LOOPS)
-def loop(request: pytest.FixtureRequest) -> str:
-    """The daemon's own event loop."""
-    return request.param

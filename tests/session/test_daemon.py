@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import Spawn
 from tests.peers.agent import scripted
 from tests.peers.host import Host
 from tests.peers.processes import alive, wait_until
-from tests.session.conftest import Spawn
 from tests.session.room import SOON, Room
 
 DEAF = scripted("eof=ignore", "term=ignore", "spawn=deaf", "close=silent")

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import Spawn
 from tests.peers.agent import scripted
 from tests.peers.host import Host
 from tests.peers.processes import wait_until
-from tests.session.conftest import Spawn
 from tests.session.room import FOUR, SOON, Room
 
 OPERATIONS = {
