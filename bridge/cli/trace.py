@@ -9,9 +9,12 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
+
+from bridge.errors import UsageError
 
 if TYPE_CHECKING:
+    from bridge.trace.export.source import Source
     from bridge.trace.view import Selection
 
 FILTER_HELP = (
@@ -92,6 +95,28 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="FILE", help="where to (stdout)")
+    parser.add_argument(
+        "--mask", action="append", default=[], metavar="VALUE", help="mask this value too"
+    )
+    parser.add_argument(
+        "--keep-secrets", action="store_true", help="leave in what the recording kept"
+    )
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    _add_file(parser)
+    parser.add_argument(
+        "--format",
+        choices=("jsonl", "har", "perfetto", "otlp"),
+        default="jsonl",
+        help="jsonl: a trace again; har: model and MCP traffic for a browser's network panel; "
+        "perfetto: Chrome trace events; otlp: OpenTelemetry spans (jsonl)",
+    )
+    _add_output(parser)
+
+
 def _selection(options: argparse.Namespace, *, follow: bool = False) -> "Selection":
     from bridge.trace.view import Selection
 
@@ -154,6 +179,36 @@ def _check(options: argparse.Namespace) -> int:
     return 3 if any(finding.severity == "error" for finding in findings) else 0
 
 
+def _source(options: argparse.Namespace) -> "Source":
+    from bridge.trace.export.source import Source
+
+    return Source(
+        options.file,
+        masking=not options.keep_secrets,
+        more=options.mask,
+        environment=dict(os.environ),
+    )
+
+
+def _output(path: str | None) -> BinaryIO:
+    """The file to write to; only its owner can read it."""
+    if path is None:
+        return sys.stdout.buffer
+    try:
+        return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+    except OSError as error:
+        raise UsageError(f"--output {path}: {error.strerror}") from None
+
+
+def _export(options: argparse.Namespace) -> int:
+    from bridge.trace.export import formats
+
+    source = _source(options)
+    with _output(options.output) as out:
+        formats.write(source, options.format, " ".join(options.filter), out.write)
+    return 0
+
+
 _Subcommand = tuple[
     str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]
 ]
@@ -161,5 +216,6 @@ _COMMANDS: dict[str, _Subcommand] = {
     "show": ("what passed, a line a message, runs of chunks as one", _add_show, _show),
     "tail": ("the end of a trace, and what comes", _add_tail, _tail),
     "check": ("what breaks the protocol's rules; exit code 3 for errors", _add_check, _check),
+    "export": ("a trace for other tools, without secrets", _add_export, _export),
     "stats": ("times per method and per turn, sizes, tokens, retries", _add_stats, _stats),
 }

@@ -80,7 +80,7 @@ class Timeline:
 
     def _pair(self, response: Entry) -> None:
         event = response.event
-        other = "in" if event.dir == "out" else "out"
+        other = "in" if event.dir == "out" or event.ch == "model" else "out"
         request = self._open.pop((event.ch, event.n, other, response.id or ""), None)
         if request is None:
             return
@@ -109,7 +109,6 @@ class Timeline:
             entry.method = f"{event.data.get('method')} {_path(str(event.data.get('target')))}"
         elif event.kind == "end":
             entry.role, entry.id = "response", str(event.n)
-            event.dir = "out"
 
 
 def _path(target: str) -> str:

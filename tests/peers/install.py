@@ -17,6 +17,7 @@ and .peers in the checkout; nothing is taken from, or left in, the machine or HO
     verifiers-0.4    .peers/verifiers-0.4: the harness, unchanged
     verifiers-0.2    .peers/verifiers-0.2: its previous generation
     reference        .peers/reference: what verifiers 0.4's own runner script asks for, to measure
+    formats          .peers/formats: the official OTLP messages, to read our exports with
     wheelhouse       .peers/wheelhouse: the runtime dependencies, and uv, as wheels
     lock             writes every lock anew (not a part of any set-up)
 """
@@ -111,6 +112,10 @@ def npm_part(name: str, source: Path) -> Part:
     return Part(PEERS / name, inputs, npm(source))
 
 
+HARNESSES = (
+    *("verifiers-0.4", "verifiers-0.2", "reference"),
+    *("fastmcp", "model-clients", "formats"),
+)
 PARTS = {
     "venv": Part(VENV, (ROOT / "requirements-dev.lock", ROOT / "pyproject.toml"), build_project),
     "uv": Part(PEERS / "uv", (HERE / "uv.lock",), build_uv),
@@ -125,7 +130,7 @@ PARTS = {
     ),
 } | {
     name: Part(PEERS / name, (HERE / f"{name}.lock",), harness(HERE / f"{name}.lock"))
-    for name in ("verifiers-0.4", "verifiers-0.2", "reference", "fastmcp", "model-clients")
+    for name in HARNESSES
 }
 
 
@@ -159,7 +164,7 @@ def lock() -> None:
     dev = ROOT / "requirements-dev.lock"
     run(*compile_lock, dev, pyproject, HERE / "setup.in", "--group", "dev")
     run(*compile_lock, ROOT / "requirements.lock", pyproject, "--constraint", dev)
-    for name in ("uv", "verifiers-0.4", "verifiers-0.2", "reference", "fastmcp", "model-clients"):
+    for name in ("uv", *HARNESSES):
         run(*compile_lock, HERE / f"{name}.lock", HERE / f"{name}.in")
     for name in ("pyright", "node", "node_more", "node_clients", "node_mcp", "node_model"):
         source = HERE / name

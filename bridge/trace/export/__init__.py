@@ -1,0 +1,1 @@
+"""Traces as other tools read them: `trace export`."""

@@ -1,0 +1,156 @@
+"""Model and MCP traffic as HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec), for the
+network panels of browsers.
+
+Owns: the mapping. Rule: an MCP attempt is recorded as JSON-RPC, without its HTTP heads, and says so
+in its comment; a streamed answer keeps the time of each piece in `_pieces`.
+"""
+
+import base64
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from bridge import __version__
+from bridge.trace.traffic import Attempt, Exchange, Headers, Traffic
+from bridge.wire import codec
+from protocol_schemas.trace import Head
+
+Json = dict[str, Any]
+_UNKNOWN = -1
+
+
+def document(head: Head | None, traffic: Traffic) -> Json:
+    """The HAR document."""
+    began = datetime.fromisoformat(head.wall if head else "1970-01-01T00:00:00Z")
+    entries = [_exchange(exchange, began) for exchange in traffic.exchanges]
+    entries += [_attempt(attempt, began) for attempt in traffic.attempts]
+    entries.sort(key=lambda entry: entry["startedDateTime"])
+    creator = {"name": "acp-mcp-bridge", "version": __version__}
+    return {"log": {"version": "1.2", "creator": creator, "pages": [], "entries": entries}}
+
+
+def _exchange(exchange: Exchange, began: datetime) -> Json:
+    head = exchange.end if exchange.head is None else exchange.head
+    first = exchange.pieces[0][0] if exchange.pieces else head
+    timings = {"send": 0, "wait": _ms(head - exchange.start), "receive": _ms(exchange.end - head)}
+    kind = _header(exchange.response_headers, "content-type")
+    entry = _entry(
+        began,
+        exchange.start,
+        exchange.end,
+        method=exchange.method or "POST",
+        url=exchange.url,
+        request_headers=exchange.request_headers,
+        request=exchange.request_body,
+        status=exchange.status,
+        reason=exchange.reason,
+        response_headers=exchange.response_headers,
+        content=_content(exchange.response_body, kind),
+        timings=timings,
+    )
+    if exchange.pieces:
+        entry["_first"] = _ms(first - exchange.start)
+        entry["_pieces"] = [
+            {"time": _ms(t - exchange.start), "size": len(piece)} for t, piece in exchange.pieces
+        ]
+    words = [str(exchange.info.get("outcome", "open")), exchange.partial]
+    entry["comment"] = ", ".join(filter(None, words))
+    return entry
+
+
+def _attempt(attempt: Attempt, began: datetime) -> Json:
+    request = attempt.request.event.content or b"" if attempt.request else b""
+    answer = attempt.response.event.content or b"" if attempt.response else b""
+    status = attempt.entry.event.data.get("status")
+    kind = "application/json"
+    entry = _entry(
+        began,
+        attempt.start,
+        attempt.end,
+        method="POST",
+        url=f"http://mcp.invalid/{quote(attempt.server, safe='')}/{quote(attempt.tool, safe='')}",
+        request_headers=[("Content-Type", kind)],
+        request=request,
+        status=status if isinstance(status, int) else (200 if not attempt.failed else 0),
+        reason=attempt.cause,
+        response_headers=[("Content-Type", kind)],
+        content=_content(answer, kind),
+        timings={"send": 0, "wait": _ms(attempt.end - attempt.start), "receive": 0},
+    )
+    words = f"MCP attempt {attempt.number} ({attempt.outcome}); recorded as JSON-RPC, without heads"
+    entry["comment"] = words
+    return entry
+
+
+def _entry(
+    began: datetime,
+    start: float,
+    end: float,
+    *,
+    method: str,
+    url: str,
+    request_headers: Headers,
+    request: bytes,
+    status: int,
+    reason: str,
+    response_headers: Headers,
+    content: Json,
+    timings: Json,
+) -> Json:
+    asked: Json = {
+        "method": method,
+        "url": url,
+        "httpVersion": "HTTP/1.1",
+        "cookies": [],
+        "headers": _pairs(request_headers),
+        "queryString": _pairs(parse_qsl(urlsplit(url).query, keep_blank_values=True)),
+        "headersSize": _UNKNOWN,
+        "bodySize": len(request),
+    }
+    if request:
+        kind = _header(request_headers, "content-type") or "application/octet-stream"
+        asked["postData"] = {"mimeType": kind, "text": request.decode(errors="replace")}
+    return {
+        "startedDateTime": (began + timedelta(seconds=start)).isoformat(timespec="milliseconds"),
+        "time": _ms(end - start),
+        "request": asked,
+        "response": {
+            "status": status,
+            "statusText": reason,
+            "httpVersion": "HTTP/1.1",
+            "cookies": [],
+            "headers": _pairs(response_headers),
+            "content": content,
+            "redirectURL": _header(response_headers, "location"),
+            "headersSize": _UNKNOWN,
+            "bodySize": content["size"],
+        },
+        "cache": {},
+        "timings": timings,
+    }
+
+
+def _content(body: bytes, kind: str) -> Json:
+    content: Json = {"size": len(body), "mimeType": kind or "application/octet-stream"}
+    try:
+        return content | {"text": body.decode()}
+    except UnicodeDecodeError:
+        return content | {"text": base64.b64encode(body).decode(), "encoding": "base64"}
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> list[Json]:
+    return [{"name": name, "value": value} for name, value in pairs]
+
+
+def _header(headers: Headers, name: str) -> str:
+    return next((value for key, value in headers if key.lower() == name), "")
+
+
+def _ms(seconds: float) -> float:
+    return round(max(0.0, seconds) * 1000, 3)
+
+
+def text(head: Head | None, traffic: Traffic) -> bytes:
+    """The document's JSON."""
+    return codec.encode(document(head, traffic)) + b"\n"
