@@ -22,8 +22,10 @@ LATE_TEXT = 1.0
 """Seconds that text is waited for after a response that came without any (HOST §2)."""
 _QUIET = 0.05
 """Once late text has begun, this many seconds without more of it end the turn."""
+_BREATH = 0.005
+"""So long is a turn's late text waited for when the next prompt is there already."""
 _UNQUIET = 0.25
-"""The longest that a next turn waits for a stopped one to be over."""
+"""The longest that a next turn waits for the last one to be over."""
 
 
 class Limits(msgspec.Struct):
@@ -52,8 +54,16 @@ def grace_of(config: Config, session: Config) -> float:
 
 
 async def attend(session: "Session", turn: Turn, limits: Limits) -> None:
-    """Returns when the turn has ended."""
+    """Returns when the turn has ended, and the next one may begin."""
+    await _end(session, turn, limits)
+    if turn.stopped is not None:
+        await _quiet(session, _QUIET)
+    elif any(session.queue.prompts()):
+        # With nobody between the turns who would take a moment.
+        await _quiet(session, _BREATH)
 
+
+async def _end(session: "Session", turn: Turn, limits: Limits) -> None:
     def ended() -> bool:
         return session.turn is not turn
 
@@ -71,8 +81,6 @@ async def attend(session: "Session", turn: Turn, limits: Limits) -> None:
         await session.until(ended)
     if not ended():
         await _kill(session, turn, limits)
-    if turn.stopped is not None:
-        await _quiet(session)
 
 
 async def _attend_timed(session: "Session", turn: Turn, limits: Limits) -> None:
@@ -111,13 +119,13 @@ async def _late_text(session: "Session", turn: Turn) -> None:
                 return
 
 
-async def _quiet(session: "Session") -> None:
-    """What a stopped turn still says must not count to the next one, which is not sent before the
-    agent has been quiet for a moment."""
+async def _quiet(session: "Session", seconds: float) -> None:
+    """What a turn still says must not count to the next one, which is not sent before the agent
+    has been quiet for so long."""
     with anyio.move_on_after(_UNQUIET):
         while session.agent is not None and session.agent.death is None:
             strays = session.strays
-            with anyio.move_on_after(_QUIET) as quiet:
+            with anyio.move_on_after(seconds) as quiet:
                 await session.until(lambda strays=strays: session.strays != strays)
             if quiet.cancelled_caught:
                 return
