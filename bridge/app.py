@@ -28,8 +28,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.trace.recorder import Recorder
 
-_DRAIN = 1.0
-"""Seconds at the end for the last answers, and for the host to take what is left for it."""
+_DRAIN, _HURRIED_DRAIN = 1.0, 0.4
+"""Seconds at the end for the last answers, and for the host to take what is left for it; the
+latter after a signal."""
 
 
 class Ending:
@@ -110,9 +111,10 @@ async def _stream(
         operations = Operations(daemon, group, defaults=settings.defaults)
         await _serve(host, reader, operations, ending)
         await daemon.end(hurried=ending.signalled)
-        with anyio.move_on_after(_DRAIN):
+        seconds = _HURRIED_DRAIN if ending.signalled else _DRAIN
+        with anyio.move_on_after(seconds):
             await operations.settled()
-        await drain(writer, stderr.writer)
+        await drain(writer, stderr.writer, seconds=seconds)
         group.cancel_scope.cancel()
     reader.close()
     return ending.code or 0
@@ -170,7 +172,8 @@ async def watch_signals(ending: Ending, daemon: Daemon, *, task_status: TaskStat
                 await daemon.hurry(eof=0, term=0)
 
 
-async def drain(*writers: FdWriter) -> None:
-    with anyio.move_on_after(_DRAIN):
+async def drain(*writers: FdWriter, seconds: float = _DRAIN) -> None:
+    """Waits until the writers have nothing left, so long at most."""
+    with anyio.move_on_after(seconds):
         for writer in writers:
             await writer.drained()

@@ -169,12 +169,12 @@ class Agent:
         """Ends the process by the ladder (see Process.stop) and waits until all of it is gone.
 
         What it wrote last is still read; a host that does not take it can delay the end no longer
-        than the graces.
+        than the grace after TERM.
         """
         self.stopping = True
         await self.process.stop(eof=eof, term=term, kill=kill, hasten=hasten)
         with anyio.CancelScope(shield=True):
-            with anyio.move_on_after(max(eof + term, 0.2)):
+            with anyio.move_on_after(max(term, 0.2)):
                 await self.gone.wait()
             self._reading.cancel()
             await self.gone.wait()
