@@ -112,8 +112,10 @@ class ChatServer:
     def reset(self) -> None:
         """Forgets what came; every answer laid down must have been used."""
         with self._changed:
-            assert not self._answers, f"{len(self._answers)} answers were not asked for"
+            unused = len(self._answers)
+            self._answers.clear()
             self.requests, self.headers, self.left = [], [], 0
+        assert not unused, f"{unused} answers were not asked for"
 
     def _accept(self) -> None:
         while True:

@@ -86,14 +86,14 @@ def test_a_client_that_closes_its_end_ends_the_agent(start: Start, chat: ChatSer
 def test_a_client_that_reads_nothing_more_cannot_keep_it_from_ending(
     start: Start, chat: ChatServer
 ) -> None:
-    agent, gate = start(), Gate()
+    agent, begun, gate = start(), Gate(), Gate()
     session = agent.new()
     agent.reading.clear()
-    flood: list[Step] = [delta(content="x" * 1000) * 5000, gate]
+    flood: list[Step] = [begun, delta(content="x" * 1000) * 5000, gate]
     chat.answers(flood)
     agent.start(session, "go")
-    # It reads on only as far as the client does.
-    chat.wait(lambda: chat.requests)
+    begun.wait_reached()
+    begun.open()
     assert agent.process.stdin is not None
     agent.process.stdin.close()
     assert agent.process.wait(30) == 0
