@@ -78,7 +78,7 @@ def test_an_option_id_is_what_the_agent_sent() -> None:
     assert codec.convert(sent, PermissionParams).options[0].option_id == 42
 
 
-RECORDED = sorted(Path(__file__).parents[1].glob("data/transcripts/*.acp.ndjson"))
+RECORDED = sorted(Path(__file__).parents[1].glob("trace/check/transcripts/*.acp.ndjson"))
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
