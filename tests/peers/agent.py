@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.peers.processes import wait_until
+
 PROGRAM = Path(__file__).with_name("scripted_agent.py")
 
 
@@ -36,10 +38,14 @@ class AgentLog:
         return [message["method"] for message in self.messages() if "method" in message]
 
     def answer(self, request_id: str) -> dict[str, Any]:
-        """The client's response to the agent's own request."""
-        found = [m for m in self.messages() if "method" not in m and m.get("id") == request_id]
-        assert len(found) == 1, f"{len(found)} answers to {request_id}: {found}"
-        return found[0]
+        """The client's response to the agent's own request, once the agent has read it."""
+
+        def found() -> list[dict[str, Any]]:
+            return [m for m in self.messages() if "method" not in m and m.get("id") == request_id]
+
+        wait_until(found, 5)
+        assert len(found()) == 1, f"{len(found())} answers to {request_id}: {found()}"
+        return found()[0]
 
     def prompts(self) -> list[list[dict[str, Any]]]:
         return [message["params"]["prompt"] for message in self.messages("session/prompt")]
