@@ -11,6 +11,7 @@ from typing import Protocol
 
 import anyio
 
+from bridge.io.sockets import Part
 from bridge.wire import http_body, http_head
 from bridge.wire.http_head import Headers
 
@@ -40,7 +41,11 @@ class Channel(Protocol):
         """Bytes taken that belong to what comes next."""
         ...
 
-    async def send(self, *parts: bytes) -> None:
+    def write(self, *parts: bytes) -> list[Part]:
+        """Writes what goes out at once; what does not. Raises BrokenResourceError."""
+        ...
+
+    async def send(self, *parts: Part) -> None:
         """Writes to the client. Raises BrokenResourceError when it has left."""
         ...
 
@@ -55,7 +60,7 @@ class Exchange:
     been cancelled before.
     """
 
-    def __init__(self, channel: Channel, request: http_head.Request) -> None:
+    def __init__(self, channel: Channel, request: http_head.Request, rest: bytes = b"") -> None:
         self._channel = channel
         self.method, self.target, self.version = request.method, request.target, request.version
         self.headers, self.fields = request.headers, request.fields
@@ -64,6 +69,10 @@ class Exchange:
         self.framing = request.framing
         self.keep_alive = request.keep_alive
         self._body = http_body.body(request.framing, request.length)
+        self._rest = rest
+        if rest and self._body.done:
+            self._rest = b""
+            channel.put_back(rest)
         self._asked = False
         self.status: int | None = None
         """The status answered, None before."""
@@ -104,9 +113,12 @@ class Exchange:
         BrokenResourceError when the client has left.
         """
         while not self._body.done:
-            if not self._asked:
-                await self._ask()
-            data = await self._channel.take()
+            if self._rest:
+                data, self._rest = self._rest, b""
+            else:
+                if not self._asked:
+                    await self._ask()
+                data = await self._channel.take()
             if not data:
                 raise anyio.BrokenResourceError("the client left")
             try:
@@ -114,7 +126,8 @@ class Exchange:
             except http_body.BadBody:
                 self.keep_alive = False
                 raise
-            self._channel.put_back(piece.rest)
+            if piece.rest:
+                self._channel.put_back(piece.rest)
             if piece.data:
                 return piece.data
         return None
@@ -140,7 +153,7 @@ class Exchange:
         if self.length is not None and self.length > limit:
             self.keep_alive = False
             raise TooLarge(f"a body of {self.length} bytes is over the limit of {limit}")
-        first = await self.receive()
+        first = None if self._body.done else await self.receive()
         if first is None or (self._body.done and len(first) <= limit):
             return first or b""
         # Grown in place: parts and their sum would be held twice.
@@ -196,10 +209,8 @@ class Exchange:
         head = http_head.response_bytes(
             status, REASONS.get(status, b"") if reason is None else reason, headers
         )
-        if first:
-            await self._channel.send(head, *self._frame(first))
-        else:
-            await self._channel.send(head)
+        if rest := self._channel.write(head, *(self._frame(first) if first else ())):
+            await self._channel.send(*rest)
 
     async def relay(self, status: int, head: bytes, first: bytes) -> None:
         """Sends a head as it stands, and `first` with it; the body, which has the framing that the
@@ -208,14 +219,15 @@ class Exchange:
         if self.status is not None:
             raise Answered("a second response to one request")
         self.status = status
-        await self._channel.send(head, first)
+        if rest := self._channel.write(head, first):
+            await self._channel.send(*rest)
 
     async def send(self, data: bytes) -> None:
         """Sends a part of the body, at once."""
         if self.status is None or self.whole:
             raise Answered("no response is open")
-        if data:
-            await self._channel.send(*self._frame(data))
+        if data and (rest := self._channel.write(*self._frame(data))):
+            await self._channel.send(*rest)
 
     def _frame(self, data: bytes) -> Sequence[bytes]:
         if self._chunked:
@@ -264,6 +276,8 @@ class Exchange:
         stream is then the handler's business; the connection is closed when it returns.
         """
         self._channel.tunnelled = True
+        if self._rest:
+            self._channel.put_back(self._rest)
         self.keep_alive = False
         self.whole = True
         return Tunnel(self._channel)

@@ -128,13 +128,14 @@ class Call:
 
     async def head(self) -> http_head.Response:
         """The response's head. Raises UpstreamError, UpstreamTimeout."""
+        assert self._wire is not None
         data = self._rest
         try:
             looked_at = 0
             while True:
                 if not (end := http_head.find_end(data, looked_at)):
                     looked_at = len(data)
-                    more = await self._more()
+                    more = await (self._more() if self._idle_timeout else self._wire.receive())
                     if not more:
                         raise self._error("closed the connection without an answer")
                     data += more

@@ -26,7 +26,7 @@ from typing import NoReturn
 import anyio
 
 from bridge.io.exchange import REASONS, Exchange, TooLarge
-from bridge.io.sockets import Socket, bind
+from bridge.io.sockets import Part, Socket, after, bind
 from bridge.log import log
 from bridge.wire import codec, http_head
 from bridge.wire.http_body import BadBody
@@ -188,7 +188,15 @@ class _Connection:
             self.left = True
         return data
 
-    async def send(self, *parts: bytes) -> None:
+    def write(self, *parts: bytes) -> list[Part]:
+        """Writes what goes out at once; what does not. Raises BrokenResourceError."""
+        try:
+            return after(parts, self._sock.write(*parts))
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            self.left = True
+            raise anyio.BrokenResourceError("the client left") from error
+
+    async def send(self, *parts: Part) -> None:
         """Writes to the client. Raises BrokenResourceError when it has left."""
         try:
             await self._sock.send(*parts)
@@ -197,14 +205,14 @@ class _Connection:
             raise anyio.BrokenResourceError("the client left") from error
 
     def put_back(self, data: bytes) -> None:
-        if data:
-            self._chunks.appendleft(data)
-            self._held += len(data)
+        """Bytes taken that belong to what comes next."""
+        self._chunks.appendleft(data)
+        self._held += len(data)
 
     async def _serve(self) -> None:
         """The connection's requests, one after the other."""
-        while (request := await self._next_head()) is not None:
-            exchange = self._exchange = Exchange(self, request)
+        while (found := await self._next_head()) is not None:
+            exchange = self._exchange = Exchange(self, *found)
             self._watch.begin(self)
             await self._handle(exchange)
             self._watch.busy.discard(self)
@@ -232,8 +240,10 @@ class _Connection:
             with contextlib.suppress(anyio.BrokenResourceError):
                 await exchange.respond(status, [(b"Content-Type", b"application/json")], body)
 
-    async def _next_head(self) -> http_head.Request | None:
-        """The next request's head; None when there is none, or none that can be answered."""
+    async def _next_head(self) -> tuple[http_head.Request, bytes] | None:
+        """The next request's head and what has come behind it; None when there is none, or none
+        that can be answered.
+        """
         data = await self.take()
         try:
             looked_at = 0
@@ -252,8 +262,7 @@ class _Connection:
             words = data.partition(b"\n")[0].split(b" ")
             await self._refuse_head(error, words[1] if len(words) > 1 else b"")
             return None
-        self.put_back(data[end:])
-        return request
+        return request, data[end:]
 
     async def _refuse_head(self, error: BadHead, target: bytes) -> None:
         body = self._refuse(error.status, str(error), target)

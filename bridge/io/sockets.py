@@ -32,6 +32,8 @@ Part = bytes | bytearray | memoryview
 
 def after(parts: Sequence[Part], done: int) -> list[Part]:
     """What is left of the parts without their first bytes."""
+    if done >= sum(map(len, parts)):
+        return []
     left: list[Part] = []
     for part in parts:
         if done >= len(part):

@@ -7,7 +7,6 @@ for the record, unless a limit depends on it (415). Used by bridge.model.relay.
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -37,7 +36,7 @@ class Unreadable(ValueError):
     """A body in an encoding that cannot be read though it must be."""
 
 
-class Mended(NamedTuple):
+class Mended(msgspec.Struct, gc=False):
     """A body that was read: its edits, if any, what it says of itself, and (where a rule on answers
     needs them) the names of the tools it offers.
     """

@@ -4,6 +4,8 @@ Rule: Host must name the loopback (421), the first path segment a route (404); e
 the relay's. Made by bridge.model.service with its first route.
 """
 
+from collections.abc import Awaitable
+
 from bridge.io.exchange import Exchange
 from bridge.io.httpserver import Server
 from bridge.io.sockets import bind
@@ -54,17 +56,16 @@ class Front:
         """Stops listening."""
         self._server.close()
 
-    async def _handle(self, exchange: Exchange) -> None:
+    def _handle(self, exchange: Exchange) -> Awaitable[None]:
         segment, rest = split(exchange.target)
         route = self._routes.get(segment)
         if not self._any_host and not is_local(exchange.header(b"host")):
-            await self._refuse(exchange, "misdirected", "this proxy serves the loopback alone")
-        elif route is None:
+            return self._refuse(exchange, "misdirected", "this proxy serves the loopback alone")
+        if route is None:
             words = "no such route: the first segment of the URL's path is not known"
-            await self._refuse(exchange, "not_found", words)
-        else:
-            self._exchanges += 1
-            await Relay(route, exchange, rest, self._observers, self._exchanges).run()
+            return self._refuse(exchange, "not_found", words)
+        self._exchanges += 1
+        return Relay(route, exchange, rest, self._observers, self._exchanges).run()
 
     async def _refuse(self, exchange: Exchange, code: answers.Code, words: str) -> None:
         body = answers.error(code, words, anthropic=answers.is_anthropic(exchange.target))

@@ -87,7 +87,10 @@ class Relay:
         record.request(exchange.target, exchange.headers)
         outcome, error = "gone", None
         try:
-            await self._forward()
+            if self._route.mender.reads(self._kind):
+                await self._forward_read()
+            else:
+                await self._forward_unread()
             outcome = "complete"
         except Refused as refused:
             outcome, error = "refused", str(refused)
@@ -137,15 +140,15 @@ class Relay:
         body = answers.error(code, message, anthropic=self._kind.dialect == "anthropic")
         await exchange.respond(status, [answers.JSON_TYPE], body)
 
-    async def _forward(self) -> None:
-        route, exchange, kind = self._route, self._exchange, self._kind
+    def _headers(self, *, upgrade: bool = False) -> Headers:
+        exchange, upstream = self._exchange, self._route.upstream
+        return request_headers(upstream, exchange.headers, exchange.fields, upgrade=upgrade)
+
+    async def _forward_unread(self) -> None:
+        """Forwards a request as it comes."""
+        exchange, kind = self._exchange, self._kind
         upgrade = exchange.version == 1 and b"websocket" in members(exchange.header(b"upgrade"))
-        headers = request_headers(
-            route.upstream, exchange.headers, exchange.fields, upgrade=upgrade
-        )
-        if route.mender.reads(kind):
-            await self._forward_read(headers)
-            return
+        headers = self._headers(upgrade=upgrade)
         if kind.purpose == "turn":
             self._admit("turn")
         self._record.forward(self._target, headers, [])
@@ -154,9 +157,10 @@ class Relay:
         if body is not None and body.seen and self._told and kind.purpose == "turn":
             self._look_back(b"".join(body.seen))
 
-    async def _forward_read(self, headers: Headers) -> None:
+    async def _forward_read(self) -> None:
         """Forwards a request that a rule or a limit has to see."""
         exchange, mender, dialect = self._exchange, self._route.mender, self._kind.dialect
+        headers = self._headers()
         body = text = await exchange.collect(CEILING)
         self._record.body(body)
         encoding = exchange.header(b"content-encoding")

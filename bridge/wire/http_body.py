@@ -6,7 +6,9 @@ framing is llhttp's business; a length is counted. One decoder a message; both d
 """
 
 import re
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from bridge.wire.http_head import Framing, Headers
 
@@ -19,7 +21,7 @@ class BadBody(ValueError):
     """Framing that is broken, or a body that was cut off."""
 
 
-class Piece(NamedTuple):
+class Piece(msgspec.Struct, gc=False):
     """What one call of `feed` found: the body's bytes as framed and as meant, and what follows."""
 
     raw: bytes

@@ -7,7 +7,9 @@ Why not llhttp for heads: docs/decisions/0030-http-heads-by-grammar.md.
 """
 
 import re
-from typing import Literal, NamedTuple
+from typing import Literal
+
+import msgspec
 
 Headers = list[tuple[bytes, bytes]]
 Framing = Literal["none", "length", "chunked", "close"]
@@ -44,7 +46,7 @@ class BadHead(ValueError):
         self.status = status
 
 
-class Request(NamedTuple):
+class Request(msgspec.Struct, gc=False):
     """A request's head. `target` and `headers` are as sent; `length` is that of a body framed by
     length. `fields` has the headers by lower-case name, the values of repeated ones joined by `,`.
     """
@@ -59,7 +61,7 @@ class Request(NamedTuple):
     fields: dict[bytes, bytes]
 
 
-class Response(NamedTuple):
+class Response(msgspec.Struct, gc=False):
     """A response's head; `headers` and `fields` as in a Request, `reason` may be empty, `raw` is
     the head as it came. Framing `close`: the body ends with the stream.
     """

@@ -7,7 +7,6 @@ than its recursion) or cannot tell (duplicate keys) is scanned here, slowly and 
 """
 
 import re
-from typing import NamedTuple
 
 import msgspec
 
@@ -36,7 +35,7 @@ class NotJSON(ValueError):
     """The text is not JSON (RFC 8259), or is nested deeper than DEPTH."""
 
 
-class Member(NamedTuple):
+class Member(msgspec.Struct, gc=False):
     """One member of an object: its key unescaped, where the key begins, its value's span."""
 
     key: str

@@ -96,8 +96,9 @@ class Chat:
         wanted: dict[int, dict[str, Wish]] = {}
         for index, message in enumerate(self.request.messages):
             for name, rule in rules:
-                for key, value in rule(message).items():
-                    wanted.setdefault(index, {}).setdefault(key, Wish(name, value))
+                if edits := rule(message):
+                    for key, value in edits.items():
+                        wanted.setdefault(index, {}).setdefault(key, Wish(name, value))
         above = {key: Wish(top[0], value) for key, value in top[1].items()} if top else {}
         if not (wanted or above) or not is_utf8(self._text):
             return None

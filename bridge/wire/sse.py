@@ -5,7 +5,7 @@ are the same. Nothing is held but the event that is not whole yet, and that is b
 Used by the embedded agent's model client, the MCP proxy and the model proxy's bookkeeping.
 """
 
-from typing import NamedTuple
+import msgspec
 
 LIMIT = 128 << 20
 _BOM = b"\xef\xbb\xbf"
@@ -15,7 +15,7 @@ class SSEError(ValueError):
     """An event larger than the parser's limit."""
 
 
-class Event(NamedTuple):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """One event: its type (`message` if it has none), its data, the last id seen so far.
 
     `data` is as sent (several `data:` lines joined by LF), so that JSON is decoded from bytes.
