@@ -47,9 +47,8 @@ bench: setup ## the daemon against the reference daemon: ratios and bars
 	@$(INSTALL) verifiers-0.4 reference
 	$(BIN)/python -m bench $(ARGS)
 
-conformance: setup ## the conformance suite on our own agent, client and daemon
+conformance: setup ## the official MCP suite, with the proxy and without: the same verdicts
 	@$(INSTALL) node node-mcp
-	$(BIN)/python -m conformance $(ARGS)
 	$(BIN)/python -m tests.peers.conformance.compare
 
 lock: setup ## resolves every lock anew

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("bridge", "protocol_schemas", "conformance")
+SOURCES = ("bridge", "protocol_schemas")
 LONGEST = 400
 UNTESTED: dict[str, str] = {
     "bridge/__main__.py": "three lines, run by every test that spawns the daemon",

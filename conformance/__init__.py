@@ -1,1 +1,0 @@
-"""The ACP conformance suite, judged by the official JSON Schemas alone."""
