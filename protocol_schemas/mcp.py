@@ -5,7 +5,7 @@ gives per server as `config.mcp`. Unknown keys are not an error: `known_keys` te
 Times are in seconds.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -89,6 +89,3 @@ class Hints(msgspec.Struct, rename="camel", frozen=True):
 def known_keys(kind: type[msgspec.Struct]) -> frozenset[str]:
     """The keys a struct reads, as they are written in JSON."""
     return frozenset(field.encode_name for field in msgspec.structs.fields(kind))
-
-
-Json = dict[str, Any]

@@ -201,9 +201,9 @@ class Peer:
     def settled(self, response: Response) -> None:
         """The caller's answer to a question of ours."""
         settle = self._asked.pop(response.id, None)
-        answer = messages.answer(response)
-        if settle is not None and answer is not None:
-            settle(answer)
+        if settle is not None:
+            nothing = messages.error(jsonrpc.INTERNAL_ERROR, "the client answered with nothing")
+            settle(messages.answer(response) or nothing)
 
     # -- to the caller --------------------------------------------------------------------------
 

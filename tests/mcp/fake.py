@@ -59,6 +59,7 @@ class Fake:
     ended: list[str] = field(default_factory=list)
     executed: Counter[str] = field(default_factory=Counter)
     connections: int = 0
+    accepted: int = 0
     port: int = 0
     changed: anyio.Event = field(default_factory=anyio.Event)
     result: Json | None = None
@@ -83,6 +84,7 @@ class Fake:
 
     async def script(self, peer: Peer) -> None:
         self.connections += 1
+        self.accepted += 1
         self.note()
         try:
             while True:

@@ -50,31 +50,6 @@ async def names(proxy: McpProxy) -> list[str]:
     return [tool["name"] for tool in codec.decode(await proxy.list_tools("a"))["tools"]]
 
 
-async def test_all_pages_of_a_list_are_read_in_one_session() -> None:
-    async with Fake(eras=("legacy",)).running() as server, McpProxy(lambda event: None) as proxy:
-        server.acts["tools/list"] = pages(
-            {"tools": tools("a", "b", "c"), "nextCursor": "p2"}, {"tools": tools("d", "e")}
-        )
-        proxy.mount("a", [entry("s", server)])
-        assert await names(proxy) == ["s_a", "s_b", "s_c", "s_d", "s_e"]
-        assert len(server.opened) == 1
-        result = codec.decode(await proxy.call_tool("a", "s_e", {}))
-    assert result["content"]
-    assert server.executed == {"e": 1}
-
-
-async def test_a_cursor_that_comes_again_ends_the_list() -> None:
-    async with Fake(eras=("legacy",)).running() as server, McpProxy(lambda event: None) as proxy:
-        server.acts["tools/list"] = pages(
-            {"tools": tools("a"), "nextCursor": "p"},
-            {"tools": tools("b"), "nextCursor": "q"},
-            {"tools": tools("c"), "nextCursor": "p"},
-        )
-        proxy.mount("a", [entry("s", server)])
-        assert await names(proxy) == ["s_a", "s_b", "s_c"]
-    assert len(server.steps("tools/list")) == 3
-
-
 async def test_tools_are_relayed_whole_but_for_their_name() -> None:
     odd = {
         "description": "d",

@@ -175,37 +175,6 @@ async def test_ids_come_back_as_they_were() -> None:
             assert got.last == {"jsonrpc": "2.0", "id": ident, "result": {}}
 
 
-@pytest.mark.parametrize("arguments", [{}, {"arguments": None}, {"arguments": {}}])
-async def test_calls_without_arguments_send_an_empty_object(arguments: Json) -> None:
-    async with endpoint(Fake()) as web, anyio.create_task_group():
-        await web.open()
-        got = await web.call("tools/call", {"name": "echo", **arguments})
-    assert got.result["content"]
-
-
-async def test_arguments_that_are_no_object_are_never_sent() -> None:
-    server = Fake()
-    async with endpoint(server) as web:
-        await web.open()
-        for arguments in ("x", 3, [1], True):
-            got = await web.call("tools/call", {"name": "echo", "arguments": arguments})
-            assert got.result["isError"] is True
-            assert "JSON object" in got.result["content"][0]["text"]
-    assert server.steps("tools/call") == []
-
-
-async def test_an_unknown_tool_is_an_error_after_a_new_look() -> None:
-    server = Fake()
-    async with endpoint(server) as web:
-        await web.open()
-        got = await web.call("tools/call", {"name": "new"})
-        assert got.error["code"] == -32602
-        assert "new" in got.error["message"]
-        server.tools.append({"name": "new", "inputSchema": {}})
-        assert (await web.call("tools/call", {"name": "new"})).result["content"]
-    assert server.executed == {"new": 1}
-
-
 # -- the modern era -----------------------------------------------------------------------------
 
 

@@ -5,12 +5,9 @@ from typing import Any
 
 import pytest
 
-from bridge.mcp.service import McpProxy
 from tests.mcp import fake
-from tests.mcp.callers import QUICK
 from tests.mcp.fake import Act, Fake, Seen
 from tests.mcp.test_http_front import endpoint
-from tests.mcp.web import Web
 from tests.raw import Peer
 
 pytestmark = pytest.mark.anyio
@@ -224,49 +221,3 @@ async def test_a_callers_own_key_is_kept() -> None:
     calls = server.steps("tools/call")
     assert [call.meta[key] for call in calls] == ["theirs", "theirs"]
     assert [call.meta["dev.acp-mcp-bridge/attempt"] for call in calls] == [1, 2]
-
-
-async def test_headers_of_one_server_never_reach_another() -> None:
-    first, second = Fake(eras=("legacy",)), Fake(eras=("legacy",))
-    async with first.running(), second.running(), McpProxy(lambda event: None) as proxy:
-        entries = [
-            {
-                "type": "http",
-                "name": name,
-                "url": server.url,
-                "headers": [{"name": f"X-{name}", "value": name}],
-            }
-            for name, server in (("one", first), ("two", second))
-        ]
-        webs = [Web(entry["url"]) for entry in proxy.mount("a", entries, {"one": QUICK})]
-        for web in webs:
-            await web.open()
-            first.acts["tools/call"] = [fake.says(307, b"", {"Location": second.url})]
-            await web.call("tools/call", {"name": "echo"})
-    for server, own, other in ((first, "x-one", "x-two"), (second, "x-two", "x-one")):
-        assert server.seen
-        for seen in server.seen:
-            assert own in seen.headers
-            assert other not in seen.headers
-
-
-async def test_a_servers_cookies_live_as_long_as_its_session() -> None:
-    async def sets(server: Fake, peer: Peer, seen: Seen) -> None:
-        server.opened.append(f"s{len(server.opened) + 1}")
-        result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
-        headers = {
-            "Mcp-Session-Id": server.opened[-1],
-            "Set-Cookie": f"lb=node{len(server.opened)}; Path=/; HttpOnly",
-        }
-        await peer.send(fake.reply(200, fake.answer(seen.id, result), headers))
-
-    server = Fake(eras=("legacy",))
-    async with endpoint(server) as web:
-        await web.open()
-        server.acts["initialize"] = [sets, sets]
-        for _ in range(2):
-            await web.call("tools/call", {"name": "echo"})
-    assert [call.headers["cookie"] for call in server.steps("tools/call")] == [
-        f"lb=node{number}" for number in (2, 3)
-    ]
-    assert all("cookie" not in seen.headers for seen in server.steps("initialize"))

@@ -1,0 +1,84 @@
+"""A server's HTTP side: its headers are for it alone, its cookies for one session."""
+
+from typing import Any
+
+import pytest
+
+from bridge.mcp.service import McpProxy
+from tests.mcp import fake
+from tests.mcp.callers import QUICK
+from tests.mcp.fake import Fake, Seen
+from tests.mcp.test_http_front import endpoint
+from tests.mcp.web import Web
+from tests.raw import Peer
+
+pytestmark = pytest.mark.anyio
+
+Json = dict[str, Any]
+
+
+async def test_headers_of_one_server_never_reach_another() -> None:
+    first, second = Fake(eras=("legacy",)), Fake(eras=("legacy",))
+    async with first.running(), second.running(), McpProxy(lambda event: None) as proxy:
+        entries = [
+            {
+                "type": "http",
+                "name": name,
+                "url": server.url,
+                "headers": [{"name": f"X-{name}", "value": name}],
+            }
+            for name, server in (("one", first), ("two", second))
+        ]
+        webs = [Web(entry["url"]) for entry in proxy.mount("a", entries, {"one": QUICK})]
+        for web in webs:
+            await web.open()
+            first.acts["tools/call"] = [fake.says(307, b"", {"Location": second.url})]
+            await web.call("tools/call", {"name": "echo"})
+    for server, own, other in ((first, "x-one", "x-two"), (second, "x-two", "x-one")):
+        assert server.seen
+        for seen in server.seen:
+            assert own in seen.headers
+            assert other not in seen.headers
+
+
+async def test_a_servers_cookies_live_as_long_as_its_session() -> None:
+    async def sets(server: Fake, peer: Peer, seen: Seen) -> None:
+        server.opened.append(f"s{len(server.opened) + 1}")
+        result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
+        headers = {
+            "Mcp-Session-Id": server.opened[-1],
+            "Set-Cookie": f"lb=node{len(server.opened)}; Path=/; HttpOnly",
+        }
+        await peer.send(fake.reply(200, fake.answer(seen.id, result), headers))
+
+    server = Fake(eras=("legacy",))
+    async with endpoint(server) as web:
+        await web.open()
+        server.acts["initialize"] = [sets, sets]
+        for _ in range(2):
+            await web.call("tools/call", {"name": "echo"})
+    assert [call.headers["cookie"] for call in server.steps("tools/call")] == [
+        f"lb=node{number}" for number in (2, 3)
+    ]
+    assert all("cookie" not in seen.headers for seen in server.steps("initialize"))
+
+
+async def test_a_connection_is_used_for_all_of_an_attempt() -> None:
+    async with Fake(eras=("legacy",)).running() as server, McpProxy(lambda event: None) as proxy:
+        proxy.mount("a", [{"type": "http", "name": "s", "url": server.url, "headers": []}])
+        await proxy.list_tools("a")
+        await server.until(lambda: len(server.ended) == 1)
+        accepted = server.accepted
+        await proxy.call_tool("a", "s_echo")
+        await server.until(lambda: len(server.ended) == 2)
+        assert server.accepted - accepted <= 1
+
+
+async def test_a_configured_host_and_agent_go_before_ours() -> None:
+    headers = [{"name": "Host", "value": "inner"}, {"name": "User-Agent", "value": "mine"}]
+    async with Fake(eras=("legacy",)).running() as server, McpProxy(lambda event: None) as proxy:
+        entry = {"type": "http", "name": "s", "url": server.url, "headers": headers}
+        proxy.mount("a", [entry])
+        await proxy.list_tools("a")
+    for seen in server.seen:
+        assert (seen.headers["host"], seen.headers["user-agent"]) == ("inner", "mine")
