@@ -117,6 +117,12 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     _add_output(parser)
 
 
+def _add_html(parser: argparse.ArgumentParser) -> None:
+    _add_file(parser)
+    parser.add_argument("--title", metavar="WORDS", help="the page's title (the file's name)")
+    _add_output(parser)
+
+
 def _selection(options: argparse.Namespace, *, follow: bool = False) -> "Selection":
     from bridge.trace.view import Selection
 
@@ -209,6 +215,20 @@ def _export(options: argparse.Namespace) -> int:
     return 0
 
 
+def _html(options: argparse.Namespace) -> int:
+    from bridge.trace import html
+    from bridge.trace.check import checker
+
+    source = _source(options)
+    entries = source.entries(" ".join(options.filter))
+    lines = {entry.event.line for entry in entries}
+    findings = [found for found in checker.check(source.found()) if found.line in lines]
+    title = options.title or os.path.basename(options.file)
+    with _output(options.output) as out:
+        out.write(html.page(title, entries, findings))
+    return 0
+
+
 _Subcommand = tuple[
     str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]
 ]
@@ -217,5 +237,6 @@ _COMMANDS: dict[str, _Subcommand] = {
     "tail": ("the end of a trace, and what comes", _add_tail, _tail),
     "check": ("what breaks the protocol's rules; exit code 3 for errors", _add_check, _check),
     "export": ("a trace for other tools, without secrets", _add_export, _export),
+    "html": ("a page to look at, self-contained", _add_html, _html),
     "stats": ("times per method and per turn, sizes, tokens, retries", _add_stats, _stats),
 }

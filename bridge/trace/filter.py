@@ -35,7 +35,8 @@ def _data_text(entry: Entry) -> str:
     return "\n".join(parts)
 
 
-def _tool(entry: Entry) -> str | None:
+def tool_of(entry: Entry) -> str | None:
+    """The tool that an update, a permission request or an attempt is about."""
     fields = entry.fields
     call = codec.mapping(fields.get("update")) or codec.mapping(fields.get("toolCall")) or {}
     for value in (call.get("name"), call.get("title"), fields.get("tool"), fields.get("name")):
@@ -53,7 +54,7 @@ _TEXTS: dict[str, Callable[[Entry], str | None]] = {
     "acp-session": lambda entry: entry.session_id,
     "update": lambda entry: entry.update,
     "kind": lambda entry: entry.event.kind,
-    "tool": _tool,
+    "tool": tool_of,
     "text": _data_text,
 }
 _NUMBERS: dict[str, Callable[[Entry], float | None]] = {

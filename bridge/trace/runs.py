@@ -50,6 +50,12 @@ class Runs:
             row.parts.append(entry.text)
         return []
 
+    def run_of(self, entry: Entry) -> Entry | None:
+        """The first entry of the open run that `entry` belongs to."""
+        key = _key(entry)
+        row = None if key is None else self._open.get(key)
+        return None if row is None else row.entry
+
     def flush(self) -> list[Row]:
         """The rows of the runs that are open."""
         rows = list(self._open.values())

@@ -18,6 +18,8 @@ and .peers in the checkout; nothing is taken from, or left in, the machine or HO
     verifiers-0.2    .peers/verifiers-0.2: its previous generation
     reference        .peers/reference: what verifiers 0.4's own runner script asks for, to measure
     formats          .peers/formats: the official OTLP messages, to read our exports with
+    chromium         Debian's Chromium, with apt
+    browser          .peers/browser: Playwright, for the Chromium of the system
     wheelhouse       .peers/wheelhouse: the runtime dependencies, and uv, as wheels
     lock             writes every lock anew (not a part of any set-up)
 """
@@ -107,6 +109,15 @@ def build_wheelhouse(directory: Path) -> None:
         run(VENV / "bin/python", "-m", "pip", "download", *options, *LOCKED, lock)
 
 
+def build_chromium(directory: Path) -> None:
+    """Debian's Chromium, where it is not there yet; its place is the system's."""
+    directory.mkdir(parents=True, exist_ok=True)
+    if shutil.which("chromium") is None:
+        run("apt-get", "update", "-qq")
+        packages = ("chromium", "fonts-dejavu-core")
+        run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages)
+
+
 def npm_part(name: str, source: Path) -> Part:
     inputs = (source / "package.json", source / "package-lock.json")
     return Part(PEERS / name, inputs, npm(source))
@@ -114,7 +125,7 @@ def npm_part(name: str, source: Path) -> Part:
 
 HARNESSES = (
     *("verifiers-0.4", "verifiers-0.2", "reference"),
-    *("fastmcp", "model-clients", "formats"),
+    *("fastmcp", "model-clients", "formats", "browser"),
 )
 PARTS = {
     "venv": Part(VENV, (ROOT / "requirements-dev.lock", ROOT / "pyproject.toml"), build_project),
@@ -125,6 +136,7 @@ PARTS = {
     "node-clients": npm_part("node-clients", HERE / "node_clients"),
     "node-mcp": npm_part("node-mcp", HERE / "node_mcp"),
     "node-model": npm_part("node-model", HERE / "node_model"),
+    "chromium": Part(PEERS / "chromium", (), build_chromium),
     "wheelhouse": Part(
         PEERS / "wheelhouse", (ROOT / "requirements.lock", HERE / "uv.lock"), build_wheelhouse
     ),

@@ -54,15 +54,21 @@ class Source:
         for item in self._items:
             yield self._masked(item) if isinstance(item, Event) else self._head(item)
 
-    def entries(self, filter_text: str = "") -> list[Entry]:
-        """The wanted entries. Raises UsageError."""
-        timeline, found = Timeline(), list[Entry]()
+    def found(self) -> Iterator[Entry | Head | Damage]:
+        """The entries, with heads and damage among them."""
+        timeline = Timeline()
         for item in self.items():
             if isinstance(item, Event):
-                found.append(timeline.add(item))
-            elif isinstance(item, Head):
+                yield timeline.add(item)
+                continue
+            if isinstance(item, Head):
                 timeline.restart()
+            yield item
+
+    def entries(self, filter_text: str = "") -> list[Entry]:
+        """The wanted entries. Raises UsageError."""
         wanted = compile_filter(filter_text)
+        found = [item for item in self.found() if isinstance(item, Entry)]
         return [entry for entry in found if wanted(entry)]
 
     def head(self) -> Head | None:
