@@ -103,6 +103,8 @@ def find_end(data: bytes, looked_at: int = 0) -> int:
     Raises BadHead for what no head may hold: a peer that sends bare LFs, or that does not speak
     HTTP at all, would otherwise be waited for. `looked_at`: bytes of earlier calls.
     """
+    if not data:
+        return 0
     end = data.find(b"\r\n\r\n", max(0, looked_at - 3)) + 4
     if end >= 4:
         return end
