@@ -160,8 +160,10 @@ class HttpFront:
         if opening:
             peer = Peer(view)
             answer = await peer.serve(requests[0], stream.send)
-            session = (b"Mcp-Session-Id", mount.open(peer).encode())
-            await exchange.respond(200, [JSON, session], answer)
+            headers = [JSON]
+            if peer.opened:
+                headers.append((b"Mcp-Session-Id", mount.open(peer).encode()))
+            await exchange.respond(200, headers, answer)
             return
         if not ident:
             await _refuse(exchange, 400, "no Mcp-Session-Id: send initialize first")
@@ -225,12 +227,14 @@ class HttpFront:
 
 async def _all(peer: Peer, requests: list[Request], stream: Stream) -> list[bytes]:
     """The answers to a body's requests, in their order; they are carried out side by side."""
+    # Who takes no stream cannot be asked anything, whatever it said at initialize.
+    client = peer.client if stream.streams else peer.client._replace(capabilities={})
     if len(requests) == 1:
-        return [await peer.serve(requests[0], stream.send)]
+        return [await peer.serve(requests[0], stream.send, client)]
     answers = [b""] * len(requests)
 
     async def one(index: int, request: Request) -> None:
-        answers[index] = await peer.serve(request, stream.send)
+        answers[index] = await peer.serve(request, stream.send, client)
 
     async with anyio.create_task_group() as tasks:
         for index, request in enumerate(requests):

@@ -58,6 +58,11 @@ class Peer:
         """Whether anything of it is being carried out."""
         return bool(self._calls)
 
+    @property
+    def opened(self) -> bool:
+        """Whether it has said who it is."""
+        return self._opened.is_set()
+
     # -- from the caller ------------------------------------------------------------------------
 
     async def serve(
@@ -69,7 +74,7 @@ class Peer:
     ) -> bytes:
         """Carries out a request and gives its response's bytes.
 
-        `client`: a modern caller as this request presents it; `headers`: as in `Inbound`. A call
+        `client`: the caller as this request presents it, if not as at initialize; `headers`: as in `Inbound`. A call
         that is cancelled by a notification ends with a result that says so.
         """
         answer: Answer | None = None

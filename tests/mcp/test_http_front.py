@@ -122,6 +122,13 @@ async def test_the_version_is_the_callers_if_we_speak_it(asked: str, given: str)
     assert opened.result["protocolVersion"] == given
 
 
+async def test_an_initialize_that_is_refused_opens_no_session() -> None:
+    async with endpoint(Fake()) as web:
+        got = await web.call("initialize", [1])
+    assert got.error["code"] == -32602
+    assert "mcp-session-id" not in got.headers
+
+
 async def test_an_unknown_session_is_404_and_none_is_400() -> None:
     async with endpoint(Fake()) as web:
         for verb in ("POST", "GET", "DELETE"):

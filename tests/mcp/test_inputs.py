@@ -165,3 +165,12 @@ async def test_a_modern_caller_gets_input_required_as_it_is() -> None:
     again = server.steps("tools/call")[1].message["params"]
     assert again["inputResponses"] == {"q": {"roots": []}}
     assert again["requestState"] == "s"
+
+
+async def test_a_caller_that_takes_no_stream_is_asked_nothing() -> None:
+    server = Fake(eras=("legacy",))
+    async with endpoint(server) as web:
+        await web.open(CAPABILITIES)
+        server.acts["tools/call"] = [asks("roots/list", {})]
+        got = await web.call("tools/call", {"name": "echo"}, {"Accept": "application/json"})
+    assert "-32601" in got.result["content"][0]["text"]
