@@ -95,6 +95,11 @@ class Agent:
             code = jsonrpc.INTERNAL_ERROR if error.code is None else error.code
             self._connection.fail(request.id, code, error.message, error.data)
             return
+        except Exception as error:  # noqa: BLE001 - the reader must live, the client get an answer
+            log.exception("%s failed", request.method)
+            words = f"{type(error).__name__}: {error}".splitlines()[0]
+            self._connection.fail(request.id, jsonrpc.INTERNAL_ERROR, words)
+            return
         if callable(outcome):
             waiting = outcome
 

@@ -52,9 +52,16 @@ def validator(definition: str) -> Draft202012Validator:
     return Draft202012Validator({"$ref": f"#/$defs/{definition}", "$defs": SCHEMA["$defs"]})
 
 
+UNSTABLE = {("PromptResponse", "usage")}
+"""Members that only the unstable schema has, and that every client we know copes with."""
+
+
 def check(definition: str, value: Any) -> None:
-    """Raises where the value is not what the schema says."""
+    """Raises where the value is not what the schema says, or has a member it does not know."""
     validator(definition).validate(value)
+    known = {"_meta", *SCHEMA["$defs"][definition]["properties"]}
+    strange = {key for key in value if key not in known and (definition, key) not in UNSTABLE}
+    assert not strange, f"{definition} has no {strange}"
 
 
 class Refused(AssertionError):
@@ -148,6 +155,7 @@ class AcpClient:
             check("Error", message["error"])
             words = message["error"]["message"]
             assert words, "an error without words"
+            assert message["error"]["code"] != -32000, "there is nothing to log in to"
             assert "\n" not in words, "an error of several lines"
         elif (definition := RESULTS.get(self._methods[ident])) is not None:
             check(definition, message["result"])

@@ -135,7 +135,7 @@ def test_images_and_resources_reach_the_model_in_place(agent: AcpClient, chat: C
     ]
 
 
-def test_a_prompt_that_cannot_be_sent_is_refused_by_name_and_leaves_no_turn(
+def test_a_prompt_that_cannot_be_sent_is_refused_and_leaves_no_turn(
     agent: AcpClient, chat: ChatServer
 ) -> None:
     session = agent.new()
