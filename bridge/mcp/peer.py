@@ -74,8 +74,8 @@ class Peer:
     ) -> bytes:
         """Carries out a request and gives its response's bytes.
 
-        `client`: the caller as this request presents it, if not as at initialize; `headers`: as in `Inbound`. A call
-        that is cancelled by a notification ends with a result that says so.
+        `client`: the caller as this request presents it, if not as at initialize; `headers`: as in
+        `Inbound`. A call that is cancelled by a notification ends with a result that says so.
         """
         answer: Answer | None = None
         with anyio.CancelScope() as scope:
