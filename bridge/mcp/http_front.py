@@ -20,6 +20,7 @@ from bridge.mcp.peer import Peer
 from bridge.mcp.stream import JSON, Stream
 from bridge.mcp.view import View
 from bridge.wire import http_guard, jsonrpc
+from bridge.wire.http_head import Headers
 from bridge.wire.jsonrpc import Malformed, Notification, Request, Response
 
 BODY_LIMIT = 256 << 20
@@ -160,7 +161,7 @@ class HttpFront:
         if opening:
             peer = Peer(view)
             answer = await peer.serve(requests[0], stream.send)
-            headers = [JSON]
+            headers: Headers = [JSON]
             if peer.opened:
                 headers.append((b"Mcp-Session-Id", mount.open(peer).encode()))
             await exchange.respond(200, headers, answer)

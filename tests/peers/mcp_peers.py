@@ -104,14 +104,19 @@ def filesystem_stdio() -> Iterator[Json]:
 
 
 @contextlib.contextmanager
-def mcp_python() -> Iterator[Json]:
-    command = [sys.executable, "-m", "tests.peers.conformance.server"]
+def module(name: str, *arguments: str) -> Iterator[Json]:
+    """A server that is a module of ours and prints where it is."""
+    command = [sys.executable, "-m", name, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
         try:
             assert process.stdout is not None
             yield {"url": json.loads(process.stdout.readline())["url"]}
         finally:
             process.terminate()
+
+
+def mcp_python() -> contextlib.AbstractContextManager[Json]:
+    return module("tests.peers.conformance.server")
 
 
 @contextlib.contextmanager
