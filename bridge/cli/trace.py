@@ -123,6 +123,26 @@ def _add_html(parser: argparse.ArgumentParser) -> None:
     _add_output(parser)
 
 
+def _add_replay(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a trace")
+    parser.add_argument(
+        "--as",
+        dest="role",
+        choices=("agent", "client"),
+        default="agent",
+        help="agent: on stdio, for a host or client; client: for the agent CMD (agent)",
+    )
+    parser.add_argument("--n", type=int, default=None, help="which agent of the trace (the first)")
+    parser.add_argument("--delays", action="store_true", help="as slow as it was; else at once")
+    parser.add_argument(
+        "--timeout", type=float, default=60.0, metavar="SECONDS", help="as a client: for each step"
+    )
+    parser.add_argument(
+        "--loop", choices=("auto", "asyncio", "uvloop", "trio"), default="auto", help="event loop"
+    )
+    parser.add_argument("argv", metavar="-- CMD", nargs="*", help="as a client: the agent")
+
+
 def _selection(options: argparse.Namespace, *, follow: bool = False) -> "Selection":
     from bridge.trace.view import Selection
 
@@ -229,6 +249,15 @@ def _html(options: argparse.Namespace) -> int:
     return 0
 
 
+def _replay(options: argparse.Namespace) -> int:
+    from bridge.trace.replay import command
+
+    if "--" in sys.argv:
+        # argparse takes a second "--", which is the agent's own, for a separator too.
+        options.argv = sys.argv[sys.argv.index("--") + 1 :]
+    return command.run(options)
+
+
 _Subcommand = tuple[
     str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]
 ]
@@ -238,5 +267,6 @@ _COMMANDS: dict[str, _Subcommand] = {
     "check": ("what breaks the protocol's rules; exit code 3 for errors", _add_check, _check),
     "export": ("a trace for other tools, without secrets", _add_export, _export),
     "html": ("a page to look at, self-contained", _add_html, _html),
+    "replay": ("a recording played again, as an agent or as a client", _add_replay, _replay),
     "stats": ("times per method and per turn, sizes, tokens, retries", _add_stats, _stats),
 }
