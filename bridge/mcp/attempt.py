@@ -44,7 +44,7 @@ class Attempt(Generic[T]):
         self._timeout = timeout
         self._latest = deadline
         self._describe, self._quiet = describe, quiet
-        self._scope = anyio.CancelScope()
+        self._scope = anyio.CancelScope(deadline=deadline)
         self._settled = anyio.Event()
         self._cancelled = False
         self.session: Session | None = None
@@ -68,7 +68,7 @@ class Attempt(Generic[T]):
 
     def extend(self) -> None:
         """The server is getting on: the attempt's timeout runs anew, up to the call's deadline."""
-        if self._scope.deadline != float("inf"):
+        if self.session is not None:
             self._scope.deadline = min(anyio.current_time() + self._timeout, self._latest)
 
     async def _run(self) -> None:

@@ -104,7 +104,8 @@ class Origin:
     def _head(self, url: str, headers: Headers, body: bytes) -> tuple[bytes, http_head.Headers]:
         parts = urlsplit(url)
         names = {name.lower() for name, _ in self._headers}
-        sent: Headers = [*self._headers, *headers]
+        # A stream that is compressed comes in pieces that are none of the server's.
+        sent: Headers = [*self._headers, *headers, ("Accept-Encoding", "identity")]
         if "host" not in names:
             sent.insert(0, ("Host", self._place.authority))
         if "user-agent" not in names:

@@ -39,6 +39,7 @@ class Server:
         self._family = family
         self._doubtful_until = 0.0
         self._secrets = _secrets(upstream)
+        self._transport = upstream.transport
         self._origin = None
         self._kept = None
         if upstream.policy.keep_alive and upstream.transport == "stdio":
@@ -124,14 +125,40 @@ class Server:
                     elif era == "modern":
                         self._doubtful_until = anyio.current_time() + _DOUBT
                     first = first or wrong.fault
-                    if era == order[-1]:
-                        raise first from None
                     continue
                 if first is not None and era == "modern":
                     # It refused initialize and speaks this: the refusal was its verdict.
                     self.verdicts.known["legacy"] = False
                 yield session
             return
+        assert first is not None
+        if not self._may_be_old(first):
+            raise first
+        async with self._old_session(client, listener, first) as session:
+            yield session
+
+    def _may_be_old(self, fault: Fault) -> bool:
+        """Whether the server may be of the transport before, its kind not having been said."""
+        unknown = not any(self.verdicts.known.values())
+        guessed = self.upstream.guessed and self._transport == "http"
+        return guessed and unknown and fault.failure.status in (404, 405)
+
+    @asynccontextmanager
+    async def _old_session(
+        self, client: Client, listener: Listener, first: Fault
+    ) -> AsyncGenerator[Session]:
+        """A session over that transport, which is kept to if it opens; else raises `first`."""
+        self._transport = "sse"
+        try:
+            async with self._attempted(client, listener, "legacy") as session:
+                await self._open(session, describe=False, quiet=True)
+                self.verdicts.known["modern"] = False
+                yield session
+        except (Fault, WrongEra):
+            if not self.verdicts.known["legacy"]:
+                self._transport = "http"
+                raise first from None
+            raise
 
     def _order(self, preferred: Era) -> list[Era]:
         """The eras to try. A modern era in doubt (no verdict, no answer) is left for a while."""
@@ -183,7 +210,7 @@ class Server:
             from bridge.mcp.stdio_channel import spawned
 
             return spawned(self.upstream, self._family, sink)
-        if self.upstream.transport == "sse":
+        if self._transport == "sse":
             from bridge.mcp.sse_channel import connected
 
             return connected(self._origin, ceiling, sink)

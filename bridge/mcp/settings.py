@@ -28,7 +28,14 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _OURS_TO_SET = frozenset(
     (
-        *("accept", "connection", "content-length", "content-type", "last-event-id"),
+        *(
+            "accept",
+            "accept-encoding",
+            "connection",
+            "content-length",
+            "content-type",
+            "last-event-id",
+        ),
         *("mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id", "transfer-encoding"),
     )
 )

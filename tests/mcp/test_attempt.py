@@ -10,7 +10,7 @@ from bridge.errors import RequestFailed
 from bridge.mcp.service import McpProxy
 from bridge.wire import codec
 from tests.mcp import fake
-from tests.mcp.callers import ATTEMPT, FAILURE, KEY, QUICK, called, one_call, outcome
+from tests.mcp.callers import ATTEMPT, FAILURE, KEY, QUICK, called, hub_of, one_call, outcome
 from tests.mcp.fake import Act, Fake, Seen
 from tests.raw import Peer
 
@@ -331,3 +331,17 @@ async def test_parallel_calls_are_bounded_and_run_at_once_up_to_that() -> None:
             assert len(server.steps("initialize")) == 1 + 3
             release.set()
     assert server.executed == {"echo": 8}
+
+
+async def test_waiting_for_a_slot_counts_against_the_total() -> None:
+    async with Fake(eras=("legacy",)).running() as server, McpProxy(lambda event: None) as proxy:
+        entry = {"type": "http", "name": "s", "url": server.url, "headers": []}
+        proxy.mount("a", [entry], {"s": {"max_parallel": 1, "total_timeout": 0.2}})
+        await proxy.list_tools("a")
+        slots = hub_of(proxy).servers["s"].slots
+        await slots.acquire()
+        result = codec.decode(await proxy.call_tool("a", "s_echo", {}))
+        slots.release()
+        assert outcome(result) == "mcp_failed"
+        assert outcome(codec.decode(await proxy.call_tool("a", "s_echo", {}))) == "answered"
+    assert server.executed == {"echo": 1}

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from bridge.mcp.service import McpProxy
+from bridge.mcp.settings import from_file
 from bridge.wire import codec
 from tests.mcp import fake
 from tests.mcp.callers import QUICK, Silent, one_call, outcome
@@ -31,6 +32,8 @@ class SseServer:
         self.executed: Counter[str] = Counter()
         self.faults: list[str] = []
         self.seen: list[Json] = []
+        self.refuses_posts = 0
+        self.refused = 0
         self.port = 0
         self.changed = anyio.Event()
 
@@ -43,6 +46,10 @@ class SseServer:
                 return
             size = int(head.lower().split("content-length: ")[1].split("\r\n")[0])
             message = json.loads(await peer.count(size))
+            if self.refuses_posts and "session=" not in path:
+                self.refused += 1
+                await peer.send(fake.reply(self.refuses_posts, "no"))
+                continue
             await self._take(peer, path.rpartition("=")[2], message)
 
     async def _stream(self, peer: Peer) -> None:
@@ -165,3 +172,31 @@ async def test_what_is_no_stream_is_told() -> None:
         proxy.mount("a", [entry])
         result = codec.decode(await one_call(proxy, "s", "echo"))
     assert "not a stream" in result["content"][0]["text"]
+
+
+@pytest.mark.parametrize("status", [404, 405])
+async def test_a_server_whose_kind_was_not_said_is_found_to_be_of_the_old_one(status: int) -> None:
+    server = SseServer()
+    server.refuses_posts = status
+    async with upstream(server.script) as port, McpProxy(lambda event: None) as proxy:
+        servers = {"mcpServers": {"s": {"url": f"http://127.0.0.1:{port}/sse"}}}
+        loaded = from_file(codec.encode(servers), {}, where="f")
+        proxy.mount_upstreams("a", loaded.upstreams)
+        for _ in range(2):
+            result = codec.decode(await proxy.call_tool("a", "s_echo", {}))
+            assert outcome(result) == "answered"
+    assert server.executed["echo"] == 2
+    # Found out once.
+    assert server.refused == 2
+
+
+async def test_one_that_is_of_neither_kind_is_told_by_its_first_refusal() -> None:
+    server = fake.Fake()
+    for step in ("server/discover", "initialize", "GET"):
+        server.acts[step] = [fake.says(404, "nothing here")] * 9
+    async with server.running(), McpProxy(lambda event: None) as proxy:
+        servers = {"mcpServers": {"s": {"url": server.url, "attempts": 1}}}
+        loaded = from_file(codec.encode(servers), {}, where="f")
+        proxy.mount_upstreams("a", loaded.upstreams)
+        result = codec.decode(await one_call(proxy, "s", "echo"))
+    assert "HTTP 404: nothing here" in result["content"][0]["text"]
