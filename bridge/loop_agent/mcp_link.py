@@ -194,7 +194,7 @@ class Link:
     async def close(self, within: float) -> None:
         """Ends the connection properly, or after `within` seconds by force."""
         self._closing.set()
-        with anyio.move_on_after(within, shield=True):
+        with anyio.move_on_after(within):
             await self._closed.wait()
         self._scope.cancel()
 

@@ -63,10 +63,11 @@ class McpServers:
             toolbox.add(server.tools, f"MCP server {server.name!r}")
 
     async def close(self) -> None:
-        """Ends all connections, within a bound."""
-        async with anyio.create_task_group() as tasks:
-            for server in self._servers:
-                tasks.start_soon(server.close)
+        """Ends all connections, within a bound, also where the caller is being cancelled."""
+        with anyio.CancelScope(shield=True):
+            async with anyio.create_task_group() as tasks:
+                for server in self._servers:
+                    tasks.start_soon(server.close)
 
 
 class Server:

@@ -72,16 +72,18 @@ class Sessions:
         there = self._open.get(params.session_id)
         if there is not None and there.turn is not None:
             raise invalid_request(f"session {params.session_id!r} is running a turn")
-        lines, file = self._store.open(params.session_id)
-        state = self._state(lines)
-        head = self._moved(state.head, params)
+        self._store.check(params.session_id)
         tools, servers = await self._tools(params.cwd, params.mcp_servers or ())
-        await self.close(params.session_id)
-        session = Session(state, file, tools, servers)
-        if head != state.head:
-            session.record(head)
-        for line in repairs(state):
-            session.record(line)
+        try:
+            await self.close(params.session_id)
+            lines, file = self._store.open(params.session_id)
+            session = Session(self._state(lines), file, tools, servers)
+            head = self._moved(session.state.head, params)
+            for line in [head, *repairs(session.state)]:
+                session.record(line)
+        except BaseException:
+            await servers.close()
+            raise
         self._open[params.session_id] = session
         return session
 

@@ -65,6 +65,11 @@ class Store:
             raise failed("the session could not be saved", f"{path}: {error}") from None
         return SessionFile(path)
 
+    def check(self, session_id: str) -> None:
+        """Raises RequestFailed (-32002) if there is no such session."""
+        if not self._path(session_id).exists():
+            raise session_not_found(session_id)
+
     def read(self, session_id: str) -> list[AnyLine]:
         """A session's lines, its Head first; an unfinished last line is left out.
 
