@@ -128,9 +128,10 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as",
         dest="role",
-        choices=("agent", "client"),
+        choices=("agent", "client", "model"),
         default="agent",
-        help="agent: on stdio, for a host or client; client: for the agent CMD (agent)",
+        help="agent: on stdio, for a host or client; client: for the agent CMD; model: a server "
+        "on loopback, whose URL is printed (agent)",
     )
     parser.add_argument("--n", type=int, default=None, help="which agent of the trace (the first)")
     parser.add_argument("--delays", action="store_true", help="as slow as it was; else at once")
@@ -141,6 +142,14 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
         "--loop", choices=("auto", "asyncio", "uvloop", "trio"), default="auto", help="event loop"
     )
     parser.add_argument("argv", metavar="-- CMD", nargs="*", help="as a client: the agent")
+
+
+def _add_diff(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="A", help="a trace")
+    parser.add_argument("other", metavar="B", help="another")
+    parser.add_argument("filter", metavar="FILTER", nargs="*", help=FILTER_HELP)
+    parser.add_argument("--times", action="store_true", help="the times of all methods, too")
+    parser.add_argument("--json", action="store_true", help="as one JSON object")
 
 
 def _selection(options: argparse.Namespace, *, follow: bool = False) -> "Selection":
@@ -258,6 +267,22 @@ def _replay(options: argparse.Namespace) -> int:
     return command.run(options)
 
 
+def _diff(options: argparse.Namespace) -> int:
+    from bridge.trace import diff, view
+    from bridge.wire import codec
+
+    text = " ".join(options.filter)
+    one, other = view.entries(options.file, text), view.entries(options.other, text)
+    found = diff.compare(one, other)
+    if options.json:
+        print(codec.encode(found).decode())
+    else:
+        figures = diff.figures_of(one), diff.figures_of(other)
+        names = options.file, options.other
+        print("\n".join(diff.report(names, found, figures, times=options.times)))
+    return 3 if found.differs else 0
+
+
 _Subcommand = tuple[
     str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]
 ]
@@ -267,6 +292,7 @@ _COMMANDS: dict[str, _Subcommand] = {
     "check": ("what breaks the protocol's rules; exit code 3 for errors", _add_check, _check),
     "export": ("a trace for other tools, without secrets", _add_export, _export),
     "html": ("a page to look at, self-contained", _add_html, _html),
-    "replay": ("a recording played again, as an agent or as a client", _add_replay, _replay),
+    "replay": ("a recording played again, as agent, client or model server", _add_replay, _replay),
+    "diff": ("two runs side by side; exit code 3 if they differ", _add_diff, _diff),
     "stats": ("times per method and per turn, sizes, tokens, retries", _add_stats, _stats),
 }

@@ -157,3 +157,23 @@ def test_check_lists_a_repeated_rule_five_times(tmp_path: Path) -> None:
     assert run("check", file).stdout.count(b"error    noise ") == 5
     assert b"3 more of noise" in run("check", file).stdout
     assert run("check", "--all", file).stdout.count(b"error    noise ") == 8
+
+
+def test_export_writes_a_private_file_and_diff_compares(tmp_path: Path) -> None:
+    file, copy = script().file(tmp_path), tmp_path / "copy.ndjson"
+    assert out("export", file, "-o", str(copy)) == ""
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert "8 messages are the same, 0 are not" not in out("diff", file, str(copy), "channel:none")
+    assert run("diff", file, str(copy)).returncode == 0
+    other = script().say("more").file(tmp_path, "other")
+    changed = run("diff", file, other, "--json")
+    assert changed.returncode == 3
+    assert len(json.loads(changed.stdout)["messages"]) == 1
+
+
+def test_html_goes_to_stdout_or_a_file(tmp_path: Path) -> None:
+    file = script().file(tmp_path)
+    assert out("html", file, "--title", "a run").startswith("<!doctype html>")
+    ended = run("html", file, "-o", str(tmp_path / "no" / "page.html"))
+    assert ended.returncode == 2
+    assert b"--output" in ended.stderr

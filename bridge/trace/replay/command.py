@@ -15,6 +15,8 @@ _OPENERS = ("session/new", "session/fork")
 def run(options: argparse.Namespace) -> int:
     """Plays; gives the exit code. Raises UsageError, BridgeError."""
     entries = view.entries(options.file)
+    if options.role == "model":
+        return _model(options, entries)
     numbers = [entry.event.n for entry in entries if entry.event.ch == "acp"]
     n: int | None = options.n if options.n is not None else next(iter(numbers), None)
     if options.role == "client":
@@ -26,6 +28,34 @@ def run(options: argparse.Namespace) -> int:
 
     script = script_of(entries, "in", n)
     return agent.end_as(anyio.run(agent.play, script, options.delays, **_backend(options.loop)))
+
+
+def _model(options: argparse.Namespace, entries: list[Entry]) -> int:
+    import signal
+
+    import anyio
+
+    from bridge.trace.replay import model
+    from bridge.trace.traffic import Traffic
+
+    traffic = Traffic(entries)
+    if not traffic.exchanges:
+        raise UsageError(f"{options.file}: no model exchange was recorded")
+    answers = model.Answers(traffic, delays=options.delays)
+
+    def ready(url: str) -> None:
+        print(f'{{"url":"{url}"}}', flush=True)
+
+    async def play() -> int:
+        number = signal.SIGTERM
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(model.serve, answers, ready)
+                number = await anext(aiter(signals))
+                tasks.cancel_scope.cancel()
+        return 128 + number
+
+    return anyio.run(play, **_backend(options.loop))
 
 
 def _client(options: argparse.Namespace, entries: list[Entry], n: int | None) -> int:
