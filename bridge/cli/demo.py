@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from bridge.cli import frame
     from bridge.demo.play import play
     from bridge.demo.scene import DemoFailed
     from bridge.demo.screen import Screen
@@ -47,8 +48,10 @@ def run(options: argparse.Namespace) -> int:
         print(f"acp-mcp-bridge: the demo failed: {failure}", file=sys.stderr)
         return 1
     screen.plain(f"\nAll of it happened: {checks} checks held, in {screen.seconds:.1f} s.")
-    screen.plain(f"Every byte of it is in {trace}")
-    return 0
+    page = f"{trace.removesuffix('.trace')}.html"
+    code = frame.run(["trace", "html", trace, "--output", page])
+    screen.plain(f"Every byte of it: {trace}\nand to look at:   {page}")
+    return code
 
 
 def _new_file() -> str:

@@ -39,10 +39,12 @@ def test_it_shows_the_whole_main_job_and_leaves_a_trace_and_nothing_else(
         env={**os.environ, MARKER: marker},
     )
     assert (done.returncode, done.stderr) == (0, "")
-    for shown in (*SHOWN, str(trace)):
+    page = tmp_path / "demo.html"
+    for shown in (*SHOWN, str(trace), str(page)):
         assert shown in done.stdout, done.stdout
     assert "\x1b" not in done.stdout
     assert b"session/prompt" in trace.read_bytes()
+    assert b"deep thought" in page.read_bytes()
     assert survivors(marker, 5) == []
 
 
