@@ -170,8 +170,9 @@ class Call:
             return None
         if self._rest:
             return self.ready()
+        assert self._wire is not None
         try:
-            data = await self._more()
+            data = await (self._more() if self._idle_timeout else self._wire.receive())
         except BROKEN as error:
             raise Cut(f"{self._pool.origin} broke the connection: {error}") from None
         if data:

@@ -32,7 +32,7 @@ Part = bytes | bytearray | memoryview
 
 def after(parts: Sequence[Part], done: int) -> list[Part]:
     """What is left of the parts without their first bytes."""
-    if done >= sum(map(len, parts)):
+    if done == (len(parts[0]) if len(parts) == 1 else sum(map(len, parts))):
         return []
     left: list[Part] = []
     for part in parts:

@@ -13,7 +13,7 @@ import msgspec
 from bridge.wire.http_head import Framing, Headers
 
 _PRIMER = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-_END = re.compile(rb"\r\n\r\n")
+_END = b"\r\n\r\n"
 _TRAILER_LIMIT = 1000
 
 
@@ -92,6 +92,11 @@ class _ToTheEnd:
         self.done = True
 
 
+def _ends(data: bytes, known: int) -> list[int]:
+    """Behind each CR LF CR LF in the data, counted without its first, known bytes."""
+    return [found.end() - known for found in re.finditer(_END, data) if found.end() > known]
+
+
 class _Chunked:
     """llhttp, fed so that it never sees a byte behind the body.
 
@@ -126,27 +131,23 @@ class _Chunked:
     def feed(self, data: bytes) -> Piece:
         if self.done:
             return Piece(b"", b"", data)
+        seam = self._tail + data[:3]
+        self._tail = data[-3:] if len(data) >= 3 else (self._tail + data)[-3:]
+        if _END not in data and _END not in seam:
+            self._parse(data)
+            return Piece(data, self._found(), b"")
         start = 0
-        for end in self._ends(data):
-            self._parse(data[start:end] if start or end < len(data) else data)
-            start = end
+        for end in (*_ends(seam, len(seam) - len(data[:3])), *_ends(data, 0), len(data)):
+            if end > start:
+                self._parse(data[start:end])
+                start = end
             if self.done:
                 break
-        else:
-            if start < len(data):
-                self._parse(data[start:] if start else data)
-                start = len(data)
-        self._tail = (self._tail + data[-3:])[-3:]
-        found = b"".join(self._parts) if len(self._parts) != 1 else self._parts[0]
-        self._parts = []
-        return Piece(data[:start] if start < len(data) else data, found, data[start:])
+        return Piece(data[:start], self._found(), data[start:])
 
-    def _ends(self, data: bytes) -> list[int]:
-        """Behind each CR LF CR LF in the data, those begun in earlier data included."""
-        known = len(self._tail)
-        seam = (self._tail + data[:3]) if known else b""
-        ends = [match.end() - known for match in _END.finditer(seam) if match.end() > known]
-        return ends + [match.end() for match in _END.finditer(data)]
+    def _found(self) -> bytes:
+        parts, self._parts = self._parts, []
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _parse(self, data: bytes) -> None:
         try:
