@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from bridge.errors import UsageError
 
 if TYPE_CHECKING:
+    from bridge.trace.export.masking import Masking
     from bridge.trace.export.source import Source
     from bridge.trace.view import Selection
 
@@ -120,6 +121,9 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 def _add_html(parser: argparse.ArgumentParser) -> None:
     _add_file(parser)
     parser.add_argument("--title", metavar="WORDS", help="the page's title (the file's name)")
+    parser.add_argument(
+        "--serve", action="store_true", help="serve the page on loopback, growing with the trace"
+    )
     _add_output(parser)
 
 
@@ -217,12 +221,13 @@ def _check(options: argparse.Namespace) -> int:
 def _source(options: argparse.Namespace) -> "Source":
     from bridge.trace.export.source import Source
 
-    return Source(
-        options.file,
-        masking=not options.keep_secrets,
-        more=options.mask,
-        environment=dict(os.environ),
-    )
+    return Source(options.file, _masking(options))
+
+
+def _masking(options: argparse.Namespace) -> "Masking":
+    from bridge.trace.export.masking import Masking
+
+    return Masking(on=not options.keep_secrets, more=options.mask, environment=os.environ)
 
 
 def _output(path: str | None) -> BinaryIO:
@@ -248,6 +253,8 @@ def _html(options: argparse.Namespace) -> int:
     from bridge.trace import html
     from bridge.trace.check import checker
 
+    if options.serve:
+        return _serve(options)
     source = _source(options)
     entries = source.entries(" ".join(options.filter))
     lines = {entry.event.line for entry in entries}
@@ -265,6 +272,28 @@ def _replay(options: argparse.Namespace) -> int:
         # argparse takes a second "--", which is the agent's own, for a separator too.
         options.argv = sys.argv[sys.argv.index("--") + 1 :]
     return command.run(options)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    import signal
+
+    import anyio
+
+    from bridge.trace import live
+
+    def ready(url: str) -> None:
+        print(url, flush=True)
+
+    async def run() -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async with anyio.create_task_group() as tasks:
+                page = live.Live(options.file, _masking(options))
+                tasks.start_soon(live.serve, page, ready)
+                await anext(aiter(signals))
+                tasks.cancel_scope.cancel()
+
+    anyio.run(run)
+    return 0
 
 
 def _diff(options: argparse.Namespace) -> int:

@@ -23,15 +23,15 @@ CONTENT = 1 << 18
 _SCRIPTS = ("filter.js", "page.js")
 
 
-def page(title: str, entries: list[Entry], findings: list[Finding]) -> bytes:
-    """The page's bytes."""
+def page(title: str, entries: list[Entry], findings: list[Finding], *, live: bool = False) -> bytes:
+    """The page's bytes. A `live` one asks where it came from for what is new."""
     parts = {name: _part(name) for name in ("page.html", "page.css", *_SCRIPTS)}
-    data = {"rows": _rows(entries), "findings": findings}
     # In a script element only `<` could end the data.
-    text = codec.encode(data).replace(b"<", b"\\u003c").decode(errors="replace")
+    text = codec.encode(data(entries, findings)).replace(b"<", b"\\u003c").decode(errors="replace")
     html = parts["page.html"]
     for name, value in (
-        ("connect", "'none'"),
+        ("connect", "'self'" if live else "'none'"),
+        ("live", " data-live" if live else ""),
         ("css", parts["page.css"]),
         ("script", "\n".join(parts[name] for name in _SCRIPTS)),
         ("title", _escaped(title)),
@@ -39,6 +39,14 @@ def page(title: str, entries: list[Entry], findings: list[Finding]) -> bytes:
     ):
         html = html.replace("{" + name + "}", value)
     return html.encode(errors="replace")
+
+
+def data(
+    entries: list[Entry], findings: list[Finding], whole: list[Entry] | None = None
+) -> dict[str, Any]:
+    """What the page's script takes: rows and findings. `whole`: the trace so far, where `entries`
+    are but its end."""
+    return {"rows": _rows(entries, entries if whole is None else whole), "findings": findings}
 
 
 def _part(name: str) -> str:
@@ -49,10 +57,10 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
 
 
-def _rows(entries: list[Entry]) -> list[list[Any]]:
+def _rows(entries: list[Entry], whole: list[Entry]) -> list[list[Any]]:
     """One list an event; page.js has the names of its members."""
-    runs = _runs(entries)
-    turns = _turns(entries)
+    runs = _runs(whole)
+    turns = _turns(whole)
     return [_row(entry, runs.get(id(entry), -1), turns.get(id(entry), -1)) for entry in entries]
 
 

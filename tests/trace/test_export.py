@@ -11,6 +11,7 @@ import referencing
 
 from bridge.trace.export import har, jsonl, otlp, perfetto
 from bridge.trace.export.formats import NAMES, Format, write
+from bridge.trace.export.masking import Masking
 from bridge.trace.export.source import Source
 from bridge.trace.reader import Parser
 from bridge.trace.traffic import Traffic
@@ -162,7 +163,7 @@ print(len(request.resource_spans[0].scope_spans[0].spans))
 
 def test_a_trace_exported_whole_is_the_same_trace(tmp_path: Path) -> None:
     path = run().file(tmp_path)
-    source = Source(path, masking=True, more=(), environment={})
+    source = Source(path, Masking(on=True, more=(), environment={}))
     events = (entry.event for entry in source.entries())
     text = b"".join(jsonl.lines(source.head(), events, masking=True))
     ours = [json.loads(line) for line in text.splitlines()]
@@ -192,7 +193,7 @@ def test_no_canary_is_in_any_export(name: Format, tmp_path: Path) -> None:
     parts: list[bytes] = []
     environment = {"OPENAI_API_KEY": "CANARY-6"}
     path = leaky().file(tmp_path)
-    source = Source(path, masking=True, more=["CANARY-9"], environment=environment)
+    source = Source(path, Masking(on=True, more=["CANARY-9"], environment=environment))
     write(source, name, "", parts.append)
     assert b"".join(parts)
     assert b"CANARY" not in b"".join(parts)
@@ -200,6 +201,6 @@ def test_no_canary_is_in_any_export(name: Format, tmp_path: Path) -> None:
 
 def test_secrets_stay_where_that_is_asked_for(tmp_path: Path) -> None:
     parts: list[bytes] = []
-    source = Source(leaky().file(tmp_path), masking=False, more=(), environment={})
+    source = Source(leaky().file(tmp_path), Masking(on=False, more=(), environment={}))
     write(source, "jsonl", "channel:host", parts.append)
     assert b"CANARY-3" in b"".join(parts)

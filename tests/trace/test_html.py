@@ -10,6 +10,7 @@ import pytest
 
 from bridge.trace import html
 from bridge.trace.check.checker import check
+from bridge.trace.export.masking import Masking
 from bridge.trace.export.source import Source
 from tests.peers.install import PEERS, install
 from tests.trace.traces import Script
@@ -19,7 +20,7 @@ EVIL = "</script><script>window.injected = 1</script><img src=http://h.invalid/ 
 
 
 def page_of(script: Script, folder: Path) -> Path:
-    source = Source(script.file(folder), masking=True, more=(), environment={})
+    source = Source(script.file(folder), Masking(on=True, more=(), environment={}))
     path = folder / "page.html"
     path.write_bytes(html.page("a <title>", source.entries(), check(source.found())))
     return path
@@ -62,7 +63,8 @@ def test_members_of_a_row_are_named_as_the_script_names_them() -> None:
     script = Path(html.__file__).with_name("page") / "page.js"
     names = re.search(r"const KEYS = (\[.*?\]);", script.read_text(), re.DOTALL)
     assert names is not None
-    [row] = html._rows(Script().say("x").entries())
+    entries = Script().say("x").entries()
+    [row] = html._rows(entries, entries)
     assert len(json.loads(names[1])) == len(row)
 
 

@@ -17,7 +17,7 @@ def write(source: Source, name: Format, filter_text: str, out: Callable[[bytes],
     match name:
         case "jsonl":
             events = (entry.event for entry in entries)
-            for line in jsonl.lines(source.head(), events, masking=source.masking):
+            for line in jsonl.lines(source.head(), events, masking=source.masking.on):
                 out(line)
         case "har":
             out(har.text(source.head(), Traffic(entries)))

@@ -27,6 +27,8 @@ function take(rows, findings) {
     if (event.session != null) sessions.add(event.session);
     events.push(event);
     byLine.set(event.line, event);
+    const partner = byLine.get(event.partner);
+    if (partner) Object.assign(partner, { partner: event.line, latency: event.latency });
   }
   for (const finding of findings) byLine.get(finding.line)?.findings.push(finding);
 }
@@ -295,3 +297,23 @@ $("lanes").append(...LANES.map((lane) => make("span", "", lane)));
 const data = JSON.parse($("trace").textContent);
 take(data.rows, data.findings);
 arrange();
+
+// A live page: what is new, as soon as it is there
+
+async function follow() {
+  for (;;) {
+    let got;
+    try {
+      got = await (await fetch(`rows?after=${events.length}`)).json();
+    } catch {
+      say("the server has ended; this is what came", true);
+      return;
+    }
+    if (!got.rows.length) continue;
+    const atEnd = grid.scrollTop + grid.clientHeight >= grid.scrollHeight - 2 * ROW;
+    take(got.rows, got.findings);
+    arrange();
+    if (atEnd) grid.scrollTop = grid.scrollHeight;
+  }
+}
+if ("live" in document.documentElement.dataset) follow();
