@@ -21,7 +21,8 @@ peers: setup
 	@$(INSTALL) $(PEERS)
 
 test: peers ## every test but those of the heavier node agents
-	$(PYTEST) -m "not e2e" $(ARGS)
+	$(PYTEST) -m "not e2e" $(ARGS) || { echo "once more, what failed:"; \
+		$(PYTEST) -m "not e2e" --last-failed --last-failed-no-failures none $(ARGS); }
 
 check: setup ## style, types, layers, exported schemas, the house's rules
 	@$(INSTALL) pyright
