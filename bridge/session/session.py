@@ -37,6 +37,11 @@ from protocol_schemas.acp import AgentCapabilities, PromptResult
 from protocol_schemas.host import Config
 
 _CATCH_UP = 0.25
+_TOLD = {
+    "current_mode_update": ("mode", {"mode_id": "currentModeId"}),
+    "notice": ("notice", {name: name for name in ("severity", "title", "description")}),
+}
+"""Updates that hosts can subscribe to by themselves, and what such an event holds of them."""
 State = Literal["new", "opening", "idle", "running", "dead", "closed"]
 
 
@@ -311,6 +316,18 @@ class Session:
             self._changed.set()
         if self.host.wants("update"):
             self._relay(incoming, turn)
+        if incoming.params.update.kind in _TOLD:
+            self._tell(*_TOLD[incoming.params.update.kind], incoming)
+
+    def _tell(self, event: str, fields: dict[str, str], incoming: Incoming) -> None:
+        """The event of its own that a few kinds of update have, with these of their fields."""
+        if not self.host.wants(event):
+            return
+        try:
+            update = codec.mapping(codec.decode(incoming.raw())) or {}
+        except codec.JSONError:
+            return
+        self.event(event, {ours: update.get(theirs) for ours, theirs in fields.items()})
 
     def _relay(self, incoming: Incoming, turn: Turn | None) -> None:
         try:

@@ -135,6 +135,26 @@ def test_an_event_s_update_is_the_agent_s_own(room: Room) -> None:
     assert room.events("update")[0]["update"] == update
 
 
+def test_modes_and_notices_are_events_of_their_own_too(daemon: Host, room: Room) -> None:
+    room.open()
+    notice = {"sessionUpdate": "notice", "severity": "warning", "title": "é", "_meta": {"x": 1}}
+    mode = {"sessionUpdate": "current_mode_update", "currentModeId": "plan"}
+    room.reply(f"update {json.dumps(notice)}\nupdate {json.dumps(mode)}\nsay x")
+    order = [event["event"] for event in room.events()]
+    assert order[:4] == ["update", "notice", "update", "mode"]
+    (told,) = room.events("notice")
+    assert (told["severity"], told["title"], told["description"]) == ("warning", "é", None)
+    (told,) = room.events("mode")
+    assert (told["mode_id"], told["turn"]) == ("plan", 1)
+    daemon.hello("mode")
+    try:
+        room.reply(f"update {json.dumps(mode)}\nsay x")
+        assert len(room.events("mode")) == 2
+        assert len(room.events("update")) == 3
+    finally:
+        daemon.hello()
+
+
 def test_late_text_is_waited_for_when_there_is_none(room: Room) -> None:
     room.open()
     response = room.prompt("late after all")
