@@ -53,14 +53,21 @@ class Socket:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sock = sock
         self._size = CHUNK
+        self._misses = self._skip = 0
 
     async def receive(self) -> bytes:
         """What is there, a megabyte at most; `b""` at the end. Raises BrokenResourceError."""
         # Where much is going on, the data is there once the other tasks have run; waiting for it
-        # costs a registration with the loop.
-        await anyio.lowlevel.checkpoint()
-        if (data := self.read()) is not None:
-            return data
+        # costs a registration with the loop. A try that fails is not made again so soon.
+        if self._skip:
+            self._skip -= 1
+        else:
+            await anyio.lowlevel.checkpoint()
+            if (data := self.read()) is not None:
+                self._misses = 0
+                return data
+            self._misses = min(self._misses + 1, 4)
+            self._skip = (1 << self._misses) - 2
         while True:
             try:
                 await anyio.wait_readable(self._sock.fileno())
