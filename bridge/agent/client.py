@@ -165,7 +165,7 @@ class AgentClient:
             if incoming is not None:
                 self._update(incoming)
             return
-        if notification.method == CANCEL:
+        if notification.method in CANCEL:
             self.inbound.cancel(notification)
             return
         session_id = _session_of(notification)

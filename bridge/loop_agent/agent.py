@@ -111,7 +111,7 @@ class Agent:
             self._connection.reply(request.id, outcome)
 
     def notification(self, notification: Notification) -> None:
-        if notification.method == CANCEL:
+        if notification.method in CANCEL:
             self._inbound.cancel(notification)
         elif notification.method == "session/cancel":
             try:

@@ -20,7 +20,8 @@ from bridge.wire.jsonrpc import Notification, Request
 Answer = Callable[[str, Any], Awaitable[Any]]
 """Takes method and decoded params, gives the result or raises RequestFailed."""
 
-CANCEL = "$/cancel_request"
+CANCEL = ("$/cancel_request", "$/cancelRequest")
+"""Its name in ACP, and the one that the Kotlin SDK had for it."""
 
 
 class _Cancelled(msgspec.Struct, rename="camel"):

@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from bridge.agent.supervisor import Agent
-from bridge.errors import invalid_request, unsupported
+from bridge.errors import BridgeError, invalid_request, unsupported
 from bridge.host.requests import fields_of
 from bridge.session import translate
 from bridge.session.faults import failures
 from bridge.session.jobs import Block
 from bridge.session.session import Session
-from bridge.wire import codec
+from bridge.wire import codec, jsonrpc
 from protocol_schemas import host as shapes
 
 NO_TURN = {"outcome": "promptRequired", "reason": "noRunningTurn"}
@@ -115,7 +115,20 @@ def _list_sessions(session: Session, request: dict[str, Any]) -> Waits:
 
 def _delete_session(session: Session, request: dict[str, Any]) -> Waits:
     fields = fields_of(request, shapes.DeleteSession)
-    return _request(_able(session, "delete"), "session/delete", {"sessionId": fields.session_id})
+    answered = _request(
+        _able(session, "delete"), "session/delete", {"sessionId": fields.session_id}
+    )
+
+    async def deleted() -> Any:
+        try:
+            return await answered()
+        except BridgeError as error:
+            if error.extra.get("agent_code") == jsonrpc.RESOURCE_NOT_FOUND:
+                # It is not there: what was asked for.
+                return {}
+            raise
+
+    return deleted
 
 
 def _authenticate(session: Session, request: dict[str, Any]) -> Waits:

@@ -1,6 +1,5 @@
 """The client side of ACP: whose message it is, in which order, and what is held until then."""
 
-from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
@@ -8,79 +7,15 @@ import pytest
 
 from bridge import log as log_module
 from bridge.agent import client as module
-from bridge.agent.client import SERVED, AgentClient
-from bridge.agent.updates import Incoming
+from bridge.agent.client import AgentClient
 from bridge.errors import RequestFailed
 from bridge.rpc.connection import ConnectionEnded
 from bridge.rpc.inbound import Inbound
 from bridge.wire import codec
-from bridge.wire.jsonrpc import Notification, Request
+from tests.agent.wired import Session, Wired, update
 from tests.rpc.pair import connected
 
 pytestmark = pytest.mark.anyio
-
-
-class Session:
-    """A Sink that notes what came for it."""
-
-    def __init__(self) -> None:
-        self.came: list[Any] = []
-
-    def update(self, incoming: Incoming) -> None:
-        self.came.append(incoming.params.update.kind)
-
-    def request(self, request: Request, client: AgentClient) -> None:
-        self.came.append(request.method)
-        client.connection.reply(request.id, "served")
-
-    def notification(self, notification: Notification) -> None:
-        self.came.append(notification.method)
-
-    def done(self, result: dict[str, Any]) -> None:
-        self.came.append(("done", result))
-
-
-class Wired:
-    """A client whose reader runs, and the agent at the other end."""
-
-    async def __aenter__(self) -> "Wired":
-        self._stack = AsyncExitStack()
-        connection, self.agent = await self._stack.enter_async_context(connected())
-        self.tasks = await self._stack.enter_async_context(anyio.create_task_group())
-        inbound = Inbound(connection, self.tasks)
-        self.client = AgentClient(connection, inbound, name="", room=self._room)
-        self.tasks.start_soon(self._run)
-        return self
-
-    async def __aexit__(self, *failure: Any) -> None:
-        self.agent.leave()
-        await self._stack.__aexit__(*failure)
-
-    async def _room(self) -> None:
-        pass
-
-    async def _run(self) -> None:
-        await self.client.connection.run(self.client)
-        self.client.connection.end("the agent ended")
-
-    async def caught_up(self) -> None:
-        await self.client.connection.caught_up(5)
-        await anyio.wait_all_tasks_blocked()
-
-    async def open(self, session_id: str) -> Session:
-        session = Session()
-        self.tasks.start_soon(self.client.create, "session/new", {}, session, session.done)
-        call = await self.agent.heard()
-        self.agent.say({"id": call["id"], "result": {"sessionId": session_id}})
-        await self.caught_up()
-        assert session.came == [("done", {"sessionId": session_id})]
-        session.came.clear()
-        return session
-
-
-def update(session_id: str, kind: str = "x", **more: Any) -> dict[str, Any]:
-    body = {"sessionId": session_id, "update": {"sessionUpdate": kind, **more}}
-    return {"method": "session/update", "params": body}
 
 
 async def test_the_handshake_says_who_we_are_and_keeps_what_was_answered() -> None:
@@ -299,79 +234,6 @@ async def test_the_end_of_the_agent_fails_what_is_being_opened() -> None:
         wired.agent.leave()
         await wired.caught_up()
         assert str(failures[0]) == "the agent ended"
-
-
-@pytest.mark.parametrize("ident", [7, "seven", 1.5, None])
-async def test_an_unknown_request_is_refused_at_once_with_its_own_id(ident: Any) -> None:
-    async with Wired() as wired:
-        session = await wired.open("s")
-        for method in ("_vendor/ask", "fs/delete_file", "session/prompt", "initialize"):
-            wired.agent.say({"id": ident, "method": method, "params": {"sessionId": "s"}})
-            refused = await wired.agent.heard()
-            assert (refused["id"], refused["error"]["code"]) == (ident, -32601)
-            assert type(refused["id"]) is type(ident)
-            assert method in refused["error"]["message"]
-        assert session.came == []
-
-
-@pytest.mark.parametrize("method", sorted(SERVED))
-async def test_a_served_request_must_name_a_session_that_lives_here(method: str) -> None:
-    async with Wired() as wired:
-        for params, code in ((None, -32602), ([], -32602), ({"sessionId": 1}, -32602)):
-            wired.agent.say({"id": 1, "method": method, "params": params})
-            assert (await wired.agent.heard())["error"]["code"] == code
-        wired.agent.say({"id": 1, "method": method, "params": {"sessionId": "ghost"}})
-        assert (await wired.agent.heard())["error"]["code"] == -32002
-
-
-async def test_a_forgotten_session_hears_nothing_more() -> None:
-    async with Wired() as wired:
-        session = await wired.open("s")
-        wired.client.forget("s")
-        wired.agent.say(update("s"), {"id": 1, "method": "fs/read_text_file", "params": {}})
-        assert (await wired.agent.heard())["error"]["code"] == -32602
-        assert session.came == []
-
-
-ODD_LINES = [
-    b"",
-    b"plain words",
-    b"42",
-    b"[]",
-    b"{}",
-    b'{"jsonrpc":"2.0","method":"session/update"}',
-    b'{"jsonrpc":"2.0","method":"session/update","params":7}',
-    b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":3}}',
-    b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s"}}',
-    b'{"jsonrpc":"2.0","method":"$/cancel_request","params":[]}',
-    b'{"jsonrpc":"2.0","method":"$/unknown"}',
-    b'{"jsonrpc":"2.0","id":99,"result":{}}',
-    b'{"jsonrpc":"2.0","id":[1],"result":{}}',
-    b'{"jsonrpc":"2.0","id":1,"error":"words"}',
-    b'{"jsonrpc":"2.0","id":"x","method":8}',
-    b"\xff\xfe",
-]
-
-
-async def test_no_line_of_any_kind_stops_the_reader() -> None:
-    async with Wired() as wired:
-        session = await wired.open("s")
-        head = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":'
-        deep = [
-            head + b'{"sessionUpdate":"x","%s":%s%s}}}' % (name, b"[" * depth, b"]" * depth)
-            for name in (b"odd", b"content")
-            for depth in (950, 980, 990, 995, 1000, 3000, 20_000)
-        ]
-        asks = [
-            b'{"jsonrpc":"2.0","id":1,"method":"fs/read_text_file","params":%s%s}'
-            % (b"[" * depth, b"]" * depth)
-            for depth in (980, 990, 3000)
-        ]
-        wired.agent.write(*ODD_LINES, *deep, *asks)
-        wired.agent.say(update("s", "still there"))
-        await wired.caught_up()
-        assert session.came[-1] == "still there"
-        assert wired.client.noise_lines >= 9
 
 
 async def test_noise_is_logged_and_then_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

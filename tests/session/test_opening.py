@@ -87,6 +87,49 @@ def test_the_answer_to_an_opening_precedes_all_that_the_session_says(room: Room)
     assert [f["update"]["index"] for f in frames[1:]] == [0, 1, 2]
 
 
+@pytest.mark.parametrize(("operation", "capability"), [("resume", "resume"), ("load", "load")])
+def test_restoring_needs_the_agent_s_word(room: Room, operation: str, capability: str) -> None:
+    config = room.config(f"without={capability}")
+    room.refused(operation, "unsupported", session_id="old", config=config)
+    assert room.log.methods() == ["initialize"]
+    assert room.open()["session_id"] == "s"
+
+
+def test_a_resumed_session_needs_no_replay_and_no_system_prompt(room: Room) -> None:
+    config = room.config(system_prompt="be nice")
+    result = room.ok("resume", session_id="old", config=config)
+    assert result["session_id"] == "old"
+    assert room.reply("dump", system_prompt="be nice") == '[{"type": "text", "text": "dump"}]'
+    assert room.log.methods() == ["initialize", "session/resume", "session/prompt"]
+
+
+def test_a_loaded_history_is_marked_and_no_output(room: Room) -> None:
+    result = room.ok("load", session_id="old", config=room.config("replay=old words"))
+    assert result["session_id"] == "old"
+    replayed = room.events("update")
+    assert [event["replay"] for event in replayed] == [True] * 3
+    assert {event["turn"] for event in replayed} == {None}
+    frames = room.frames()
+    answer = next(frame for frame in frames if "event" not in frame)
+    assert all(frames.index(event) < frames.index(answer) for event in replayed)
+    response = room.prompt("say new")
+    assert response["result"]["reply"] == "new"
+    assert not [e for e in room.events("update") if e["turn"] == 1 and "replay" in e]
+
+
+@pytest.mark.parametrize("code", [-32002, -32603])
+def test_a_session_that_cannot_be_restored(room: Room, code: int) -> None:
+    response = room.call(
+        "load", session_id="gone", config=room.config(f"load=error:{code}:no such thing")
+    )
+    assert (response["code"], response["agent_code"]) == ("session_not_found", code)
+    assert "gone" in response["error"]
+    assert "no such thing" in response["error"]
+    assert room.log.methods() == ["initialize", "session/load"]
+    assert room.ok("status")["sessions"][room.name]["state"] == "new"
+    assert room.open()["session_id"] == "s"
+
+
 def test_a_fork_inherits_the_settings_of_its_source(daemon: Host, room: Room) -> None:
     room.open(permission="deny", cwd=str(room.directory))
     branch = f"{room.name}-branch"

@@ -195,6 +195,11 @@ def test_sessions_are_listed_and_deleted_as_the_agent_answers(room: Room) -> Non
     assert deleted["params"] == {"sessionId": "old"}
 
 
+def test_deleting_what_is_not_there_is_no_failure(room: Room) -> None:
+    room.open("delete=error:-32002:no such session")
+    assert room.ok("delete_session", session_id="gone") == {}
+
+
 @pytest.mark.parametrize(
     ("operation", "capability", "fields"),
     [
@@ -211,49 +216,6 @@ def test_what_the_agent_does_not_offer_is_refused_by_name(
     words = room.refused(operation, "unsupported", **fields)
     assert capability in words
     assert room.log.methods() == ["initialize", "session/new"]
-
-
-@pytest.mark.parametrize(("operation", "capability"), [("resume", "resume"), ("load", "load")])
-def test_restoring_needs_the_agent_s_word(room: Room, operation: str, capability: str) -> None:
-    config = room.config(f"without={capability}")
-    room.refused(operation, "unsupported", session_id="old", config=config)
-    assert room.log.methods() == ["initialize"]
-    assert room.open()["session_id"] == "s"
-
-
-def test_a_resumed_session_needs_no_replay_and_no_system_prompt(room: Room) -> None:
-    config = room.config(system_prompt="be nice")
-    result = room.ok("resume", session_id="old", config=config)
-    assert result["session_id"] == "old"
-    assert room.reply("dump", system_prompt="be nice") == '[{"type": "text", "text": "dump"}]'
-    assert room.log.methods() == ["initialize", "session/resume", "session/prompt"]
-
-
-def test_a_loaded_history_is_marked_and_no_output(room: Room) -> None:
-    result = room.ok("load", session_id="old", config=room.config("replay=old words"))
-    assert result["session_id"] == "old"
-    replayed = room.events("update")
-    assert [event["replay"] for event in replayed] == [True] * 3
-    assert {event["turn"] for event in replayed} == {None}
-    frames = room.frames()
-    answer = next(frame for frame in frames if "event" not in frame)
-    assert all(frames.index(event) < frames.index(answer) for event in replayed)
-    response = room.prompt("say new")
-    assert response["result"]["reply"] == "new"
-    assert not [e for e in room.events("update") if e["turn"] == 1 and "replay" in e]
-
-
-@pytest.mark.parametrize("code", [-32002, -32603])
-def test_a_session_that_cannot_be_restored(room: Room, code: int) -> None:
-    response = room.call(
-        "load", session_id="gone", config=room.config(f"load=error:{code}:no such thing")
-    )
-    assert (response["code"], response["agent_code"]) == ("session_not_found", code)
-    assert "gone" in response["error"]
-    assert "no such thing" in response["error"]
-    assert room.log.methods() == ["initialize", "session/load"]
-    assert room.ok("status")["sessions"][room.name]["state"] == "new"
-    assert room.open()["session_id"] == "s"
 
 
 def test_a_fork_is_a_session_beside_its_source(daemon: Host, room: Room) -> None:
