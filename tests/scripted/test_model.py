@@ -11,6 +11,7 @@ import pytest
 from httpx2 import AsyncClient
 
 from bridge.scripted.model import scripted_model
+from tests.peers.processes import wait_until
 
 pytestmark = pytest.mark.anyio
 USER = [{"role": "user", "content": "SAY hello"}]
@@ -77,6 +78,7 @@ def test_as_a_process_it_says_where_it_is_and_logs(tmp_path: Path) -> None:
         assert process.stdout is not None
         url = json.loads(process.stdout.readline())["url"]
         anyio.run(_ask, url)
+        assert wait_until(lambda: log.read_text().count("\n") == 2)
         process.send_signal(signal.SIGTERM)
     records = [json.loads(line) for line in log.read_text().splitlines()]
     assert records[0]["path"] == "/v1/models"
