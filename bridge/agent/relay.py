@@ -112,14 +112,11 @@ class Relay:
         await self._process.stop(eof=0, term=TERM_GRACE)
 
 
-async def relay(
-    process: Process, reader: FdReader, writer: FdWriter, tap: Tap | None
-) -> ExitStatus:
-    """Relays between the client at `reader` and `writer` and a running agent, signals to us
-    included; how the agent ended."""
+async def run(relay: Relay, process: Process) -> ExitStatus:
+    """Relays between a client and a running agent, signals to us included; how the agent ended."""
     async with anyio.create_task_group() as tasks:
         await tasks.start(_pass_on_signals, process)
-        await Relay(process, reader, writer, tap).run()
+        await relay.run()
         tasks.cancel_scope.cancel()
     return await process.wait()
 

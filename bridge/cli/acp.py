@@ -8,12 +8,18 @@ import argparse
 import os
 import signal
 import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from bridge.agent.relay import Relay
     from bridge.config import Settings
     from bridge.io.exits import ExitStatus
     from bridge.io.guardian import Guardian
+    from bridge.io.pipes import FdReader, FdWriter
+    from bridge.io.process import Process
+    from bridge.io.stdio import Stderr
+    from bridge.session.observers import Observers
+    from bridge.session.proxies import Proxies
     from bridge.trace.recorder import Recorder
 
 HELP = "stand between an ACP client and its agent: a relay that records"
@@ -26,6 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from bridge.cli import options
 
     options.add_daemon_options(parser)
+    parser.add_argument(
+        "--policy",
+        choices=("allow", "deny"),
+        help="answer the agent's permission requests so, without asking the client",
+    )
+    parser.description = (
+        "Without --mcp-proxy auto, --model-proxy auto or --policy every byte passes as it is."
+    )
     parser.add_argument("argv", metavar="-- CMD", nargs="+", help="the agent's command")
 
 
@@ -37,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     from bridge import config
 
     try:
-        status = _run(options.argv, config.load(vars(options), os.environ), guardian)
+        status = _run(options, config.load(vars(options), os.environ), guardian)
     finally:
         sys.stdout.flush()
         guardian.close()
@@ -46,56 +60,142 @@ def run(options: argparse.Namespace) -> int:
     return status.code or 0
 
 
-def _run(argv: list[str], settings: "Settings", guardian: "Guardian") -> "ExitStatus":
+def _run(options: argparse.Namespace, settings: "Settings", guardian: "Guardian") -> "ExitStatus":
     import anyio
 
     from bridge.app import recording
     from bridge.config import backend
 
     with recording(settings, guardian) as recorder:
-        return anyio.run(_relay, argv, settings, guardian, recorder, **backend(settings.loop))
+        return anyio.run(_relay, options, settings, guardian, recorder, **backend(settings.loop))
 
 
 async def _relay(
-    argv: list[str], settings: "Settings", guardian: "Guardian", recorder: "Recorder | None"
+    options: argparse.Namespace,
+    settings: "Settings",
+    guardian: "Guardian",
+    recorder: "Recorder | None",
 ) -> "ExitStatus":
     import anyio
 
     from bridge import log
-    from bridge.agent.relay import relay
+    from bridge.app import observers
+    from bridge.errors import BridgeError
     from bridge.io import stdio
-    from bridge.io.process import spawn
+    from bridge.session.proxies import Policy, Proxies
 
     reader, writer = stdio.claim()
     stderr = stdio.Stderr(_STDERR_BACKLOG)
     log.configure(settings.log_level, stderr.write)
-    tap, tap_stderr, note = None, None, _unnoted
-    if recorder is not None:
-        tap, tap_stderr = recorder.taps("acp", ""), recorder.taps("stderr", "")
-        note = recorder.record
+    observed = observers(recorder)
+    policy = Policy(options.mcp_proxy == "auto", options.model_proxy == "auto", settings.intercept)
+    failure: BridgeError | None = None
+    status: ExitStatus | None = None
+    async with anyio.create_task_group() as group:
+        group.start_soon(stderr.writer.run)
+        if recorder is not None:
+            group.start_soon(recorder.run)
+
+        def told(kind: str, session: str, fields: dict[str, Any]) -> None:
+            observed.note(kind, "attempt", fields, session=session)
+
+        proxies = Proxies(
+            group,
+            family=guardian.family,
+            environment=os.environ,
+            told=told,
+            alive=lambda _session: None,
+            policy=policy,
+            observers=observed,
+        )
+        ends = _Ends(reader, writer, stderr)
+        try:
+            status = await _run_agent(options, guardian, proxies, observed, recorder, ends)
+        except BridgeError as error:
+            failure = error
+        proxies.end()
+        group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    assert status is not None
+    return status
+
+
+class _Ends(NamedTuple):
+    """The client's pipes."""
+
+    reader: "FdReader"
+    writer: "FdWriter"
+    stderr: "Stderr"
+
+
+async def _run_agent(
+    options: argparse.Namespace,
+    guardian: "Guardian",
+    proxies: "Proxies",
+    observed: "Observers",
+    recorder: "Recorder | None",
+    ends: _Ends,
+) -> "ExitStatus":
+    """The agent, from its start to the last of what it said."""
+    import anyio
+
+    from bridge.agent.relay import run
+    from bridge.io.process import spawn
+    from protocol_schemas.host import Config
+
+    taps = observed.taps
+    tap_stderr = taps("stderr", "") if taps is not None else None
 
     def on_stderr(data: bytes) -> None:
         if tap_stderr is not None:
             tap_stderr("in", data)
-        stderr.write(data)
+        ends.stderr.write(data)
 
-    async with spawn(argv, env=os.environ, on_stderr=on_stderr, family=guardian.family) as process:
-        note("process", "start", {"argv": argv, "cwd": os.getcwd(), "pid": process.pid})
-        async with anyio.create_task_group() as group:
-            group.start_soon(stderr.writer.run)
-            if recorder is not None:
-                group.start_soon(recorder.run)
-            status = await relay(process, reader, writer, tap)
-            await process.drained_stderr(_STDERR_GRACE)
-            note("process", "exit", {"exit_code": status.code, "signal": status.signal})
-            with anyio.move_on_after(_STDERR_DRAIN):
-                await stderr.writer.drained()
-            group.cancel_scope.cancel()
-    return await process.wait()
+    argv, env = await proxies.launch("relay", Config(), (list(options.argv), dict(os.environ)))
+    async with spawn(argv, env=env, on_stderr=on_stderr, family=guardian.family) as process:
+        start = {"argv": argv, "cwd": os.getcwd(), "pid": process.pid}
+        observed.note("process", "start", start)
+        relay = _relay_for(options, process, ends, proxies, observed, recorder)
+        status = await run(relay, process)
+        await process.drained_stderr(_STDERR_GRACE)
+        ended = {"exit_code": status.code, "signal": status.signal}
+        observed.note("process", "exit", ended)
+        with anyio.move_on_after(_STDERR_DRAIN):
+            await ends.stderr.writer.drained()
+    return status
 
 
-def _unnoted(channel: str, kind: str, data: object) -> None:
-    """The note of a relay that does not record."""
+def _relay_for(
+    options: argparse.Namespace,
+    process: "Process",
+    ends: _Ends,
+    proxies: "Proxies",
+    observed: "Observers",
+    recorder: "Recorder | None",
+) -> "Relay":
+    """The transparent relay, or the active one where something is to be changed."""
+    from bridge.agent.relay import Relay
+
+    tap = observed.taps("acp", "") if observed.taps is not None else None
+    mcp = options.mcp_proxy == "auto"
+    if not mcp and options.policy is None:
+        return Relay(process, ends.reader, ends.writer, tap)
+    from bridge.agent.active import ActiveRelay
+    from protocol_schemas.host import Config
+
+    async def servers(name: str, given: list[Any], http: bool) -> list[Any]:
+        return await proxies.servers(name, Config(), given, http=http)
+
+    return ActiveRelay(
+        process,
+        ends.reader,
+        ends.writer,
+        tap,
+        client_tap=recorder.tap("client", n=1) if recorder is not None else None,
+        servers=servers if mcp else None,
+        policy=options.policy,
+    )
 
 
 def _die(name: str) -> None:
