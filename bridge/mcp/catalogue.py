@@ -16,14 +16,13 @@ from bridge.mcp import eras, messages, mirrored, pages
 from bridge.mcp.attempt import Attempt
 from bridge.mcp.channel import Fault
 from bridge.mcp.eras import Client, Era
-from bridge.mcp.messages import Answer, Members
+from bridge.mcp.messages import Members
 from bridge.mcp.pages import Listed
 from bridge.mcp.server import Server
-from bridge.mcp.session import Session
+from bridge.mcp.session import Deaf, Session
 from bridge.rules.retry import Failure
 from bridge.wire import codec, jsonrpc
 from bridge.wire.codec import Raw
-from bridge.wire.jsonrpc import Notification, Request
 from protocol_schemas.mcp import Hints
 
 OLDEST = 300.0
@@ -47,21 +46,11 @@ class Tool(NamedTuple):
         return mirrored.mirrors(codec.decode(self.schema)) or []
 
 
-class Deaf:
-    """Listens to nothing: a listing has no caller."""
-
-    async def told(self, notification: Notification) -> None:
-        return
-
-    async def asked(self, request: Request) -> Answer:
-        return messages.error(jsonrpc.METHOD_NOT_FOUND, "nobody is there to be asked")
-
-
 class Catalogue:
     """`tools` by their own names; `failure` says why the last listing gave none.
 
     `client` is who the list is for: some servers offer tools only to clients that can be asked for
-    what these need.
+    what these need. `heard` tells whether anybody listens for changes.
     """
 
     def __init__(
@@ -70,6 +59,7 @@ class Catalogue:
         tasks: TaskGroup,
         on_change: Callable[[Server], None],
         client: Client | None = None,
+        heard: Callable[[], bool] = lambda: False,
     ) -> None:
         self.server = server
         self.era: Era | None = None
@@ -82,6 +72,7 @@ class Catalogue:
         self.listed_at: float | None = None
         self._tasks = tasks
         self._on_change = on_change
+        self._heard = heard
         self._running: anyio.Event | None = None
         self._tried = anyio.Event()
         self._stale = anyio.Event()
@@ -100,13 +91,24 @@ class Catalogue:
             self._stale = anyio.Event()
             if self.failure is None:
                 pause = _TRY_AGAIN
-                await self._stale.wait()
+                await self._aged()
                 continue
             with anyio.move_on_after(pause):
                 await self._stale.wait()
             if self.server.upstream.transport == "stdio":
                 # A process that cannot start is not to be started thirty times a minute.
                 pause = min(pause * 2, _TRY_AGAIN_STDIO)
+
+    async def _aged(self) -> None:
+        """Waits until the list is to be read anew: it was spoilt, or is old and somebody would
+        want to hear of its changes. (A process is not started for that.)"""
+        polled = self.server.upstream.transport != "stdio"
+        while True:
+            with anyio.move_on_after(OLDEST):
+                await self._stale.wait()
+                return
+            if polled and self._heard():
+                return
 
     def spoil(self) -> None:
         """The server says that its list has changed: has it listed again, and that told."""

@@ -15,13 +15,13 @@ from bridge.io.family import Family
 from bridge.mcp import eras
 from bridge.mcp.attempt import Attempt
 from bridge.mcp.call import Call, Plan, Tap, unheeded
-from bridge.mcp.catalogue import Catalogue, Deaf
+from bridge.mcp.catalogue import Catalogue
 from bridge.mcp.eras import Client, Era
 from bridge.mcp.messages import Answer
 from bridge.mcp.parked import Lot
 from bridge.mcp.relay import Caller
 from bridge.mcp.server import Server
-from bridge.mcp.session import Session
+from bridge.mcp.session import Deaf, Session
 from bridge.mcp.settings import Upstream
 from bridge.wire import codec
 
@@ -51,7 +51,7 @@ class Hub:
     ) -> None:
         self.servers = {upstream.name: Server(upstream, family, tasks) for upstream in upstreams}
         self.catalogues = {
-            name: Catalogue(server, tasks, self._listed_anew)
+            name: Catalogue(server, tasks, self._listed_anew, heard=self._is_heard)
             for name, server in self.servers.items()
         }
         self._others: dict[tuple[str, Era, bytes], Catalogue] = {}
@@ -112,7 +112,7 @@ class Hub:
             if len(self._others) >= _MOST_LISTS * len(self.servers):
                 return base
             like_it = eras.ourselves(era, abilities)
-            found = Catalogue(base.server, self._tasks, self._listed_anew, like_it)
+            found = Catalogue(base.server, self._tasks, self._listed_anew, like_it, self._is_heard)
             self._others[key] = found
             if self._watched is not None:
                 self._watched.start_soon(found.watch)
@@ -149,6 +149,9 @@ class Hub:
             self._told.pop(key, None)
 
         return unsubscribe
+
+    def _is_heard(self) -> bool:
+        return bool(self._told)
 
     def changed(self, server: Server, method: str) -> None:
         """A server said that a list of its has changed."""

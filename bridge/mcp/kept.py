@@ -15,7 +15,7 @@ from bridge.mcp import eras, messages
 from bridge.mcp.channel import Fault, Outgoing, Sink, helpers, nobody
 from bridge.mcp.eras import Era
 from bridge.mcp.messages import Answer
-from bridge.mcp.session import About, Session, WrongEra
+from bridge.mcp.session import About, Deaf, Session, WrongEra
 from bridge.mcp.settings import Upstream
 from bridge.mcp.stdio_channel import StdioChannel, spawned
 from bridge.wire import jsonrpc
@@ -188,19 +188,9 @@ async def _opened(channel: StdioChannel) -> About:
     first: Fault | None = None
     async with helpers() as tasks:
         for era in order:
-            session = Session(channel, eras.ourselves(era), era, _Nobody(), tasks)
+            session = Session(channel, eras.ourselves(era), era, Deaf(), tasks)
             try:
                 return await (session.open_legacy() if era == "legacy" else session.open_modern())
             except WrongEra as wrong:
                 first = first or wrong.fault
     raise first or Fault("opening", "the server speaks no era that is known here")
-
-
-class _Nobody:
-    """Listens to nothing while the process is opened."""
-
-    async def told(self, notification: Notification) -> None:
-        return
-
-    async def asked(self, request: Request) -> Answer:
-        return messages.error(jsonrpc.METHOD_NOT_FOUND, "nobody is there to be asked")

@@ -28,16 +28,6 @@ class DuplicateName(Exception):
         self.servers = (first, second)
 
 
-class AmbiguousUri(Exception):
-    """More than one server has the resource."""
-
-    def __init__(self, uri: str, servers: Iterable[str]) -> None:
-        named = " and ".join(repr(server) for server in servers)
-        super().__init__(
-            f"resource {uri!r} is offered by servers {named}: ask for it at the server's own URL"
-        )
-
-
 def full_name(server: str, name: str) -> str:
     """`<server>_<name>`; the server `""` has its names bare."""
     return f"{server}_{name}" if server else name

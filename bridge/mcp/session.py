@@ -16,7 +16,7 @@ from bridge.mcp import eras, messages
 from bridge.mcp.channel import Channel, Fault, Outgoing
 from bridge.mcp.eras import Client, Era
 from bridge.mcp.messages import Answer, Members
-from bridge.wire import codec
+from bridge.wire import codec, jsonrpc
 from bridge.wire.codec import Raw
 from bridge.wire.jsonrpc import Notification, Request
 
@@ -54,6 +54,16 @@ class Listener(Protocol):
     async def asked(self, request: Request) -> Answer:
         """The caller's answer to a server's request; takes as long as the caller takes."""
         ...
+
+
+class Deaf:
+    """The listener of a session in which nobody in particular calls."""
+
+    async def told(self, notification: Notification) -> None:
+        return
+
+    async def asked(self, request: Request) -> Answer:
+        return messages.error(jsonrpc.METHOD_NOT_FOUND, "nobody is there to be asked")
 
 
 class Session:

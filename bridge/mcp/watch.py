@@ -12,14 +12,12 @@ import anyio
 from anyio.abc import TaskGroup
 
 from bridge.log import log
-from bridge.mcp import eras, messages
+from bridge.mcp import eras
 from bridge.mcp.channel import Fault, Outgoing
 from bridge.mcp.eras import Era
-from bridge.mcp.messages import Answer
 from bridge.mcp.server import Server
-from bridge.mcp.session import Session
-from bridge.wire import jsonrpc
-from bridge.wire.jsonrpc import Notification, Request
+from bridge.mcp.session import Deaf, Session
+from bridge.wire.jsonrpc import Notification
 
 Json = dict[str, Any]
 Said = Callable[[Server, Notification], None]
@@ -27,7 +25,7 @@ Said = Callable[[Server, Notification], None]
 _PAUSE, _LONGEST_PAUSE = 1.0, 30.0
 
 
-class Watch:
+class Watch(Deaf):
     """`uris` are the resources watched. `said` gets the server's notifications; never waits."""
 
     def __init__(self, server: Server, era: Era, said: Said, *, lists: bool = False) -> None:
@@ -108,6 +106,3 @@ class Watch:
 
     async def told(self, notification: Notification) -> None:
         self._said(self._server, notification)
-
-    async def asked(self, request: Request) -> Answer:
-        return messages.error(jsonrpc.METHOD_NOT_FOUND, "nobody is there to be asked")

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from bridge.errors import RequestFailed
+from bridge.mcp import catalogue
 from bridge.mcp.service import McpProxy
 from bridge.mcp.settings import from_acp
 from bridge.wire import codec
@@ -250,3 +251,17 @@ async def test_a_server_may_have_other_tools_for_clients_that_can_be_asked() -> 
         assert (await able.call("tools/call", {"name": "ask"})).result["content"]
     assert seen == {shy: ["echo"], able: ["echo", "ask"]}
     assert len(server.steps("tools/list")) == 2
+
+
+async def test_an_old_list_is_read_anew_where_somebody_listens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(catalogue, "OLDEST", 0.02)
+    async with Fake(eras=("legacy",)).running() as server, McpProxy(lambda event: None) as proxy:
+        (given,) = proxy.mount("a", [entry("s", server)])
+        await hub_of(proxy).listed(20)
+        web = Web(given["url"])
+        await web.open()
+        server.tools.append({"name": "more", "inputSchema": {}})
+        async with web.streaming() as news:
+            assert (await news.event())["method"] == "notifications/tools/list_changed"
