@@ -10,6 +10,8 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bridge.errors import UsageError
+
 if TYPE_CHECKING:
     from bridge.agent.relay import Relay
     from bridge.config import Settings
@@ -40,11 +42,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Without --mcp-proxy auto, --model-proxy auto or --policy every byte passes as it is."
     )
-    parser.add_argument("argv", metavar="-- CMD", nargs="+", help="the agent's command")
+    parser.add_argument(
+        "--component",
+        action="store_true",
+        help="be a component of a proxy chain (proxy/initialize) on stdio; without CMD",
+    )
+    parser.add_argument("argv", metavar="-- CMD", nargs="*", help="the agent's command")
 
 
 def run(options: argparse.Namespace) -> int:
     """Relays; ends as the agent ended. Raises UsageError, BridgeError."""
+    if options.component:
+        return _be_component(options)
+    if not options.argv:
+        raise UsageError("give the agent's command: acp [OPTIONS] -- CMD...")
     from bridge.io.guardian import Guardian
 
     guardian = Guardian.start()
@@ -58,6 +69,32 @@ def run(options: argparse.Namespace) -> int:
     if status.signal is not None:
         _die(status.signal)
     return status.code or 0
+
+
+def _be_component(options: argparse.Namespace) -> int:
+    """Serves a conductor until its end of input."""
+    import anyio
+
+    from bridge import config
+    from bridge.agent.component import Component
+    from bridge.io import stdio
+    from bridge.rpc.connection import LINE_CEILING
+    from bridge.wire.lines import LineFramer
+
+    async def serve() -> None:
+        reader, writer = stdio.claim()
+        component, framer = Component(options.policy), LineFramer(LINE_CEILING)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(writer.run)
+            while data := await reader.receive():
+                for line in framer.feed(data):
+                    writer.post(*component.take(line))
+                await writer.drained()
+            tasks.cancel_scope.cancel()
+
+    settings = config.load(vars(options), os.environ)
+    anyio.run(serve, **config.backend(settings.loop))
+    return 0
 
 
 def _run(options: argparse.Namespace, settings: "Settings", guardian: "Guardian") -> "ExitStatus":

@@ -1,0 +1,131 @@
+"""A component of a proxy chain (ACP's proxy/initialize and proxy/successor): lines in, lines out.
+
+Owns: the requests that are under way through us, by our own ids (`bridge:N`). Rules: what comes
+from the client's side goes to the successor in an envelope, what comes from the successor in one
+goes to the client's side without; results, errors and params stay as they were; `$/cancel_request`
+belongs to one hop, so its id is translated and it is never passed on as it is. The old spelling
+(`_proxy/...`) is answered in kind. Sans-IO; driven by `bridge.cli.acp` with --component.
+"""
+
+from typing import Any
+
+import msgspec
+
+from bridge.agent.active import Policy
+from bridge.rules import permission
+from bridge.wire import codec, jsonrpc
+from bridge.wire.codec import Raw
+from bridge.wire.jsonrpc import Malformed, Notification, Request, Response
+from protocol_schemas.acp import PermissionParams
+
+_INITIALIZE = ("proxy/initialize", "_proxy/initialize")
+_SUCCESSOR = ("proxy/successor", "_proxy/successor")
+_CANCEL = "$/cancel_request"
+_PERMISSION = "session/request_permission"
+
+
+class _Envelope(msgspec.Struct):
+    method: str
+    params: Raw = Raw(b"null")
+
+
+class _Answer(msgspec.Struct):
+    result: Raw | msgspec.UnsetType = msgspec.UNSET
+    error: Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_decode_answer = msgspec.json.Decoder(_Answer).decode
+
+
+class Component:
+    """One place in a chain, on one connection to the conductor."""
+
+    def __init__(self, policy: Policy | None = None) -> None:
+        self._policy: Policy | None = policy
+        self._successor = _SUCCESSOR[0]
+        self._count = 0
+        self._asked: dict[bytes, bytes] = {}
+        """The ids of requests that came to us, by the ids we gave them."""
+
+    def take(self, line: bytes) -> list[bytes]:
+        """What a line of the conductor's leads to."""
+        match jsonrpc.parse(line):
+            case Request() as request:
+                return [self._request(request)]
+            case Notification() as notification:
+                return self._notification(notification)
+            case Response() as response:
+                return self._response(response)
+            case Malformed() as noise:
+                if noise.id is None:
+                    return []
+                return [jsonrpc.failure(noise.id, jsonrpc.INVALID_REQUEST, noise.reason)]
+
+    def _request(self, request: Request) -> bytes:
+        if request.method in _INITIALIZE:
+            self._successor = _SUCCESSOR[_INITIALIZE.index(request.method)]
+            return self._forward(request.id, "initialize", request.params)
+        if request.method not in _SUCCESSOR:
+            return self._forward(request.id, request.method, request.params)
+        try:
+            inner = _decode_envelope(request.params)
+        except msgspec.DecodeError as error:
+            words = f"{request.method}: {error}"
+            return jsonrpc.failure(request.id, jsonrpc.INVALID_PARAMS, words)
+        if inner.method == _PERMISSION and self._policy is not None:
+            return self._decided(request.id, inner)
+        ident = self._new(request.id)
+        return jsonrpc.request(ident, inner.method, inner.params)
+
+    def _forward(self, ident: bytes, method: str, params: Raw) -> bytes:
+        """A request for the successor, in its envelope."""
+        envelope = {"method": method, "params": params}
+        return jsonrpc.request(self._new(ident), self._successor, envelope)
+
+    def _new(self, asked: bytes) -> str:
+        self._count += 1
+        ident = f"bridge:{self._count}"
+        self._asked[codec.encode(ident)] = asked
+        return ident
+
+    def _decided(self, ident: bytes, inner: _Envelope) -> bytes:
+        try:
+            params = codec.decode_as(inner.params, PermissionParams)
+        except codec.JSONError as error:
+            return jsonrpc.failure(ident, jsonrpc.INVALID_PARAMS, f"{inner.method}: {error}")
+        chosen = permission.choose(params.options, self._policy or "deny")
+        return jsonrpc.result(ident, permission.outcome(chosen))
+
+    def _notification(self, notification: Notification) -> list[bytes]:
+        if notification.method == _CANCEL:
+            return self._cancelled(notification)
+        if notification.method not in _SUCCESSOR:
+            envelope = {"method": notification.method, "params": notification.params}
+            return [jsonrpc.notification(self._successor, envelope)]
+        try:
+            inner = _decode_envelope(notification.params)
+        except msgspec.DecodeError:
+            return []
+        return [jsonrpc.notification(inner.method, inner.params)]
+
+    def _cancelled(self, notification: Notification) -> list[bytes]:
+        params: dict[str, Any] = codec.mapping(codec.decode(notification.params)) or {}
+        wanted = codec.encode(params.get("requestId"))
+        return [
+            jsonrpc.notification(_CANCEL, {"requestId": Raw(ident)})
+            for ident, asked in self._asked.items()
+            if asked == wanted
+        ]
+
+    def _response(self, response: Response) -> list[bytes]:
+        asked = self._asked.pop(response.id, None)
+        if asked is None:
+            return []
+        answer = _decode_answer(response.line)
+        if answer.error is not msgspec.UNSET and bytes(answer.error) != b"null":
+            body = b'"error":' + codec.escape_line_ends(bytes(answer.error))
+        else:
+            result = b"null" if answer.result is msgspec.UNSET else bytes(answer.result)
+            body = b'"result":' + codec.escape_line_ends(result)
+        return [b'{"jsonrpc":"2.0","id":' + asked + b"," + body + b"}\n"]

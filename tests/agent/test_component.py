@@ -1,0 +1,127 @@
+"""A component of a proxy chain: envelopes on the successor's side, none on the client's."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.agent.component import Component
+
+BRIDGE = str(Path(sys.executable).with_name("acp-mcp-bridge"))
+
+
+def said(component: Component, **message: Any) -> Any:
+    """What one message leads to."""
+    [line] = component.take(json.dumps({"jsonrpc": "2.0", **message}).encode())
+    return json.loads(line)
+
+
+@pytest.fixture(params=["proxy", "_proxy"])
+def chain(request: pytest.FixtureRequest) -> tuple[Component, str]:
+    """A component that was initialized, and the spelling its conductor uses."""
+    component, prefix = Component(), request.param
+    params = {"protocolVersion": 1, "clientInfo": {"name": "c"}}
+    asked = said(component, id=1, method=f"{prefix}/initialize", params=params)
+    assert asked["method"] == f"{prefix}/successor"
+    assert asked["params"] == {"method": "initialize", "params": params}
+    assert asked["id"] == "bridge:1"
+    answer = said(component, id="bridge:1", result={"protocolVersion": 1})
+    assert answer == {"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": 1}}
+    return component, prefix
+
+
+def test_what_the_client_asks_goes_to_the_successor_in_an_envelope(
+    chain: tuple[Component, str],
+) -> None:
+    component, prefix = chain
+    asked = said(component, id="x", method="session/prompt", params={"a": 1.0, "_meta": {"t": 1}})
+    assert asked["method"] == f"{prefix}/successor"
+    assert asked["params"] == {"method": "session/prompt", "params": {"a": 1.0, "_meta": {"t": 1}}}
+    error = {"code": -32002, "message": "no", "data": {"x": [None]}, "more": 1}
+    assert said(component, id=asked["id"], error=error) == {
+        "jsonrpc": "2.0",
+        "id": "x",
+        "error": error,
+    }
+
+
+def test_what_the_successor_asks_goes_to_the_client_without_one(
+    chain: tuple[Component, str],
+) -> None:
+    component, prefix = chain
+    envelope = {"method": "fs/read_text_file", "params": {"path": "/x"}, "_meta": {"hop": 1}}
+    asked = said(component, id=9, method=f"{prefix}/successor", params=envelope)
+    assert (asked["method"], asked["params"]) == ("fs/read_text_file", {"path": "/x"})
+    answer = said(component, id=asked["id"], result={"content": "é"})
+    assert answer == {"jsonrpc": "2.0", "id": 9, "result": {"content": "é"}}
+
+
+def test_notifications_go_both_ways(chain: tuple[Component, str]) -> None:
+    component, prefix = chain
+    update = {"method": "session/update", "params": {"sessionId": "s"}}
+    told = said(component, method=f"{prefix}/successor", params=update)
+    assert told == {"jsonrpc": "2.0", **update}
+    told = said(component, method="session/cancel", params={"sessionId": "s"})
+    assert told["params"] == {"method": "session/cancel", "params": {"sessionId": "s"}}
+
+
+def test_a_cancel_is_translated_to_the_other_hop_s_id(chain: tuple[Component, str]) -> None:
+    component, _ = chain
+    asked = said(component, id=7, method="session/prompt", params={})
+    told = said(component, method="$/cancel_request", params={"requestId": 7})
+    assert told == {
+        "jsonrpc": "2.0",
+        "method": "$/cancel_request",
+        "params": {"requestId": asked["id"]},
+    }
+    cancelled = {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": 8}}
+    assert component.take(json.dumps(cancelled).encode()) == []
+
+
+def test_ids_of_both_sides_never_meet(chain: tuple[Component, str]) -> None:
+    component, prefix = chain
+    envelope = {"method": "m", "params": {}}
+    ids = [said(component, id=5, method="session/new", params={})["id"]]
+    ids.append(said(component, id="5", method=f"{prefix}/successor", params=envelope)["id"])
+    assert len(set(ids)) == 2
+    assert all(str(ident).startswith("bridge:") for ident in ids)
+    assert said(component, id=ids[1], result=1)["id"] == "5"
+    assert said(component, id=ids[0], result=2)["id"] == 5
+
+
+def test_a_policy_answers_the_successor_s_permission_requests() -> None:
+    component = Component("deny")
+    options = [{"optionId": "n", "kind": "reject_once"}, {"optionId": "y", "kind": "allow_once"}]
+    params = {"sessionId": "s", "toolCall": {}, "options": options}
+    envelope = {"method": "session/request_permission", "params": params}
+    answer = said(component, id=3, method="proxy/successor", params=envelope)
+    assert answer["result"]["outcome"] == {"outcome": "selected", "optionId": "n"}
+
+
+@pytest.mark.parametrize(
+    "line", [b"noise", b"42", b'{"jsonrpc":"2.0","id":99,"result":{}}', b'{"jsonrpc":"2.0"}']
+)
+def test_what_means_nothing_leads_to_nothing(line: bytes) -> None:
+    assert Component().take(line) == []
+
+
+def test_a_broken_envelope_is_refused() -> None:
+    answer = said(Component(), id=3, method="proxy/successor", params={"params": {}})
+    assert answer["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop", "trio"])
+def test_the_command_is_a_component_on_stdio(loop: str) -> None:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "proxy/initialize", "params": {}}
+    update = {"method": "session/update", "params": {"a": "x" * 100_000}}
+    told = {"jsonrpc": "2.0", "method": "proxy/successor", "params": update}
+    data = json.dumps(asked) + "\n" + json.dumps(told) + "\n"
+    command = [BRIDGE, "acp", "--component", "--loop", loop]
+    ended = subprocess.run(command, input=data, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    first, second = map(json.loads, ended.stdout.splitlines())
+    assert first["params"] == {"method": "initialize", "params": {}}
+    assert second == {"jsonrpc": "2.0", **update}
