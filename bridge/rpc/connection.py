@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import anyio
+import anyio.lowlevel
 
 from bridge.errors import RequestFailed
 from bridge.io.pipes import FdReader, FdWriter
@@ -94,7 +95,7 @@ class Connection:
             return
         with anyio.move_on_after(within):
             while not self._reader.idle() and self.ended is None:
-                await anyio.sleep(0)
+                await anyio.lowlevel.checkpoint()
 
     def _deliver(self, line: bytes, handler: Handler) -> None:
         if not line or line.isspace():
@@ -142,7 +143,7 @@ class Connection:
         self, method: str, params: Any, act: Callable[[Any], None] | None = None
     ) -> "Pending":
         """Sends a request whose result is awaited later. `act` gets the result from the reader,
-        before anything that follows it on the wire, and may refuse it with RequestFailed."""
+        before anything that follows it on the wire, and may refuse it with codec.JSONError."""
         return Pending(self, method, params, act)
 
     async def request(self, method: str, params: Any) -> Any:
