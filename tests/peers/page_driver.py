@@ -52,8 +52,9 @@ def look(page: Page, folder: Path) -> dict[str, Any]:
     page.click("#collapse")
     seen["apart"] = status(page)
     page.click("#collapse")
-    row = page.query_selector_all(".row")[1]
-    row.click()
+    page.focus("#grid")
+    page.keyboard.press("Home")
+    page.click('.row[aria-rowindex="2"]')
     seen["clicked"] = page.get_attribute(SELECTED, "aria-rowindex")
     page.click("#theme")
     page.screenshot(path=folder / "dark.png")
