@@ -4,12 +4,13 @@ One `Config` serves the three generations: A says `messages`, B and C say `user_
 Unknown fields are ignored, so that an older daemon serves a newer host.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 Contents = list[str | list[dict[str, Any]] | None]
-Seconds = float
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+"""NaN is none either."""
 
 
 class ToolInterception(msgspec.Struct):

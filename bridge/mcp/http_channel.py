@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 
 import anyio
+from anyio.abc import TaskGroup
 
 from bridge.mcp import eras, messages
 from bridge.mcp.channel import Fault, Outgoing, Sink, nobody
@@ -37,11 +38,12 @@ class HttpChannel:
     cancels_by_closing = True
     has_own_stream = True
 
-    def __init__(self, origin: Origin, ceiling: int, sink: Sink) -> None:
+    def __init__(self, origin: Origin, ceiling: int, sink: Sink, tasks: TaskGroup) -> None:
         self.version: str | None = None
         self._origin = origin
         self._ceiling = ceiling
         self._sink = sink
+        self._tasks = tasks
         self._session_id: str | None = None
         self._cookies: dict[str, str] = {}
         self._last: Reply | None = None
@@ -91,7 +93,9 @@ class HttpChannel:
         request: Outgoing | None,
     ) -> Reply:
         try:
-            return await self._origin.open(method, headers, body, written=written)
+            return await self._origin.open(
+                method, headers, body, tasks=self._tasks, written=written
+            )
         except Broken as error:
             if error.connecting:
                 raise Fault("connect", str(error)) from None
@@ -248,7 +252,8 @@ class HttpChannel:
 
     async def _get(self, more: Headers) -> Reply:
         headers = [pair for pair in self._headers() if pair is not _ACCEPT]
-        return await self._origin.open("GET", [("Accept", _EVENTS), *headers, *more], b"")
+        headers = [("Accept", _EVENTS), *headers, *more]
+        return await self._origin.open("GET", headers, b"", tasks=self._tasks)
 
     async def listen(self, ready: Callable[[], None]) -> None:
         if self._origin.deaf:
@@ -292,7 +297,7 @@ class HttpChannel:
             headers = self._headers()
             self._session_id = None
             with suppress(Broken):
-                reply = await self._origin.open("DELETE", headers, b"")
+                reply = await self._origin.open("DELETE", headers, b"", tasks=self._tasks)
                 await reply.close()
 
 

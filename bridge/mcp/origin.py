@@ -9,6 +9,9 @@ import time
 from collections.abc import Callable
 from urllib.parse import urljoin, urlsplit
 
+import anyio
+from anyio.abc import TaskGroup
+
 from bridge import __version__
 from bridge.io import httppool
 from bridge.io.httpclient import Call
@@ -21,6 +24,7 @@ Headers = list[tuple[str, str]]
 
 _KEPT_SECONDS = 3.0
 _REDIRECTS = 5
+_LARGE = 1 << 15
 _AGENT = ("User-Agent", f"acp-mcp-bridge/{__version__}")
 
 
@@ -56,13 +60,15 @@ class Origin:
         headers: Headers,
         body: bytes,
         *,
+        tasks: TaskGroup,
         written: Callable[[], None] = lambda: None,
         url: str | None = None,
     ) -> "Reply":
         """Sends a request and gives its response's head; raises Broken.
 
         `written` is called when its bytes have begun to go out. Redirects within the origin that
-        keep the method (307, 308) are followed; others are an answer like any other.
+        keep the method (307, 308) are followed; others are an answer like any other. `tasks` must
+        outlive the reply.
         """
         target = url or self.url
         for _ in range(_REDIRECTS):
@@ -72,7 +78,7 @@ class Origin:
                     "its headers are for this server alone",
                     final=True,
                 )
-            reply = await self._exchange(method, target, headers, body, written)
+            reply = await self._exchange(method, target, headers, body, written, tasks)
             location = reply.header("location") if reply.status in (307, 308) else ""
             if not location:
                 return reply
@@ -81,18 +87,24 @@ class Origin:
         raise Broken("the server redirects in circles", final=True)
 
     async def _exchange(
-        self, method: str, url: str, headers: Headers, body: bytes, written: Callable[[], None]
+        self,
+        method: str,
+        url: str,
+        headers: Headers,
+        body: bytes,
+        written: Callable[[], None],
+        tasks: TaskGroup,
     ) -> "Reply":
         target, pairs = self._head(url, headers, body)
-        call = Call(self._pool, method, target, pairs, [body] if body else ())
+        held = _Held(Call(self._pool, method, target, pairs, [body] if body else ()))
         try:
-            await call.__aenter__()
+            await held.enter(tasks if len(body) > _LARGE else None)
         except UpstreamError as error:
             raise Broken(str(error), connecting=True) from None
         written()
-        reply = Reply(call)
+        reply = Reply(held)
         try:
-            reply.take(await call.head())
+            reply.take(await held.call.head())
         except UpstreamError as error:
             await reply.close()
             raise Broken(str(error)) from None
@@ -121,11 +133,56 @@ class Origin:
         self._pool.close()
 
 
+class _Held:
+    """A call that is entered in one place and left in another.
+
+    One with a large body sends it in tasks of its own while the response may be coming; these must
+    be left where they were entered, which is then a task of its own too.
+    """
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self._apart = False
+        self._failure: BaseException | None = None
+        self._entered, self._left = anyio.Event(), anyio.Event()
+
+    async def enter(self, tasks: TaskGroup | None) -> None:
+        """Raises UpstreamError."""
+        if tasks is None:
+            await self.call.__aenter__()
+            return
+        self._apart = True
+        tasks.start_soon(self._hold)
+        try:
+            await self._entered.wait()
+        except BaseException:
+            self._left.set()
+            raise
+        if self._failure is not None:
+            raise self._failure
+
+    async def _hold(self) -> None:
+        try:
+            async with self.call:
+                self._entered.set()
+                await self._left.wait()
+        except UpstreamError as error:
+            self._failure = error
+        finally:
+            self._entered.set()
+
+    async def leave(self) -> None:
+        if self._apart:
+            self._left.set()
+        else:
+            await self.call.__aexit__(None, None, None)
+
+
 class Reply:
     """A response under way: `status`; `receive` gives its body. Closed by whoever has it."""
 
-    def __init__(self, call: Call) -> None:
-        self._call: Call | None = call
+    def __init__(self, held: _Held) -> None:
+        self._held: _Held | None = held
         self.status = 0
         self._headers: http_head.Headers = []
 
@@ -155,8 +212,8 @@ class Reply:
     async def receive(self) -> bytes:
         """The next bytes of the body, `b""` at its end; raises Broken."""
         try:
-            while self._call is not None:
-                piece = await self._call.receive()
+            while self._held is not None:
+                piece = await self._held.call.receive()
                 if piece is None:
                     return b""
                 if piece.data:
@@ -167,9 +224,9 @@ class Reply:
 
     async def close(self) -> None:
         """Gives the connection back if the body has been read to its end, else closes it."""
-        call, self._call = self._call, None
-        if call is not None:
-            await call.__aexit__(None, None, None)
+        held, self._held = self._held, None
+        if held is not None:
+            await held.leave()
 
 
 def _place(url: str) -> httppool.Origin:

@@ -195,7 +195,7 @@ class Server:
         async def sink(message: Request | Notification) -> None:
             await session.sink(message)
 
-        async with self._channel(sink) as channel, helpers() as tasks:
+        async with helpers() as tasks, self._channel(sink, tasks) as channel:
             session = Session(channel, client, era, listener, tasks)
             try:
                 yield session
@@ -204,7 +204,7 @@ class Server:
                     scope.deadline = anyio.current_time() + LEAVE_TAKING
                     await session.end()
 
-    def _channel(self, sink: Sink) -> AbstractAsyncContextManager[Channel]:
+    def _channel(self, sink: Sink, tasks: TaskGroup) -> AbstractAsyncContextManager[Channel]:
         ceiling = self.policy.max_result_bytes
         if self._origin is None:
             from bridge.mcp.stdio_channel import spawned
@@ -213,10 +213,10 @@ class Server:
         if self._transport == "sse":
             from bridge.mcp.sse_channel import connected
 
-            return connected(self._origin, ceiling, sink)
+            return connected(self._origin, ceiling, sink, tasks)
         from bridge.mcp.http_channel import HttpChannel
 
-        return nullcontext(HttpChannel(self._origin, ceiling, sink))
+        return nullcontext(HttpChannel(self._origin, ceiling, sink, tasks))
 
     async def _open(self, session: Session, *, describe: bool, quiet: bool) -> None:
         """The handshake, as far as the era and what is known ask for one."""

@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager, suppress
 from urllib.parse import urljoin
 
 import anyio
+from anyio.abc import TaskGroup
 
 from bridge.mcp import messages
-from bridge.mcp.channel import Fault, Outgoing, Sink, helpers, nobody
+from bridge.mcp.channel import Fault, Outgoing, Sink, nobody
 from bridge.mcp.messages import Answer
 from bridge.mcp.origin import Broken, Origin, Reply
 from bridge.rules import retry
@@ -25,23 +26,23 @@ _SHOWN = 300
 
 
 @asynccontextmanager
-async def connected(origin: Origin, ceiling: int, sink: Sink) -> AsyncGenerator["SseChannel"]:
+async def connected(
+    origin: Origin, ceiling: int, sink: Sink, tasks: TaskGroup
+) -> AsyncGenerator["SseChannel"]:
     """A session: the stream is open and has named the address to post to. Raises Fault."""
-    reply = await _stream(origin)
+    reply = await _stream(origin, tasks)
     try:
-        async with helpers() as tasks:
-            channel = SseChannel(origin, reply, ceiling, sink)
-            await channel.find_address()
-            channel.tasks = tasks
-            yield channel
+        channel = SseChannel(origin, reply, ceiling, sink, tasks)
+        await channel.find_address()
+        yield channel
     finally:
         # The end of its stream is the end of the session: there is no DELETE here.
         await reply.close()
 
 
-async def _stream(origin: Origin) -> Reply:
+async def _stream(origin: Origin, tasks: TaskGroup) -> Reply:
     try:
-        reply = await origin.open("GET", [("Accept", _EVENTS)], b"")
+        reply = await origin.open("GET", [("Accept", _EVENTS)], b"", tasks=tasks)
     except Broken as error:
         raise Fault(_kind(error), str(error)) from None
     kind = reply.kind
@@ -68,13 +69,15 @@ class SseChannel:
     cancels_by_closing = False
     has_own_stream = False
     version: str | None = None
-    tasks: anyio.abc.TaskGroup
 
-    def __init__(self, origin: Origin, reply: Reply, ceiling: int, sink: Sink) -> None:
+    def __init__(
+        self, origin: Origin, reply: Reply, ceiling: int, sink: Sink, tasks: TaskGroup
+    ) -> None:
         self._origin = origin
         self._reply = reply
         self._ceiling = ceiling
         self._sink = sink
+        self._tasks = tasks
         self._parser = Parser(ceiling)
         self._events: list[Event] = []
         self._address = ""
@@ -91,7 +94,7 @@ class SseChannel:
     async def exchange(self, request: Outgoing) -> Answer:
         self._refused = None
         with anyio.CancelScope() as waiting:
-            self.tasks.start_soon(self._post_beside, request, waiting)
+            self._tasks.start_soon(self._post_beside, request, waiting)
             return await self._answer(request)
         raise self._refused or request.fault("the request was not accepted")
 
@@ -129,7 +132,7 @@ class SseChannel:
         headers = [("Content-Type", "application/json")]
         try:
             reply = await self._origin.open(
-                "POST", headers, body, written=written, url=self._address
+                "POST", headers, body, tasks=self._tasks, written=written, url=self._address
             )
         except Broken as error:
             raise Fault(_kind(error), str(error)) from None

@@ -1,5 +1,6 @@
 """Reading a request's fields: what is wrong is named with its operation and place."""
 
+import math
 from typing import Any
 
 import pytest
@@ -25,6 +26,12 @@ def test_fields_are_read_and_unknown_ones_ignored() -> None:
             {"operation": "prompt", "config": {"permission": "maybe"}},
             shapes.Prompt,
             r"config\.permission",
+        ),
+        ({"operation": "prompt", "config": {"turn_timeout": -1}}, shapes.Prompt, "turn_timeout"),
+        (
+            {"operation": "prompt", "config": {"idle_timeout": math.nan}},
+            shapes.Prompt,
+            "idle_timeout",
         ),
         ({"operation": "send", "message": "m", "mode": "now"}, shapes.Send, r"\$\.mode"),
         ({"operation": "permission", "request_id": "p"}, shapes.PermissionAnswer, "outcome"),

@@ -6,7 +6,7 @@ import pytest
 
 from bridge.mcp.service import McpProxy
 from tests.mcp import fake
-from tests.mcp.callers import QUICK
+from tests.mcp.callers import QUICK, called
 from tests.mcp.fake import Fake, Seen
 from tests.mcp.test_http_front import endpoint
 from tests.mcp.web import Web
@@ -82,3 +82,41 @@ async def test_a_configured_host_and_agent_go_before_ours() -> None:
         await proxy.list_tools("a")
     for seen in server.seen:
         assert (seen.headers["host"], seen.headers["user-agent"]) == ("inner", "mine")
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_large_arguments_and_large_results_pass(era: str) -> None:
+    text = "x" * (3 << 20)
+    expected = {"content": [{"type": "text", "text": text}]}
+    async with Fake(eras=(era,), result=expected).running() as server:
+        result, _ = await called(server, {}, arguments={"text": text})
+    result.pop("resultType", None)
+    assert result == expected
+    assert server.steps("tools/call")[0].message["params"]["arguments"] == {"text": text}
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_an_answer_that_comes_before_the_body_was_read_is_the_answer(era: str) -> None:
+    async def refuses(server: Fake, peer: Peer, seen: Seen) -> None:
+        await peer.send(fake.reply(413, "too large"))
+        await fake.silence(peer)
+
+    class Impatient(Fake):
+        async def _read(self, peer: Peer) -> Seen:
+            head = await peer.until(b"\r\n\r\n")
+            size = (
+                int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+                if b"POST" in head
+                else 0
+            )
+            if size > 1 << 20:
+                # Its body is left unread.
+                return Seen("POST", "/mcp", {}, {"method": "tools/call", "id": 0})
+            peer.seen = head + peer.seen
+            return await super()._read(peer)
+
+    async with Impatient(eras=(era,)).running() as server:
+        server.acts["tools/call"] = [refuses]
+        result, events = await called(server, {}, arguments={"text": "x" * (16 << 20)})
+    assert "HTTP 413: too large" in result["content"][0]["text"]
+    assert [event["outcome"] for event in events] == ["rejected"]
