@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.peers.node_agents import claude
 from tests.peers.servers import Server
 from tests.peers.verifiers import BRIDGE, Bench
 
@@ -78,3 +79,24 @@ def test_a_failed_turn_leaves_the_session_usable(seen: dict[str, Any]) -> None:
     result = seen["session_survives_a_failed_turn"]
     assert "400" in result["error"]
     assert result["reply"] == "fine"
+
+
+@pytest.fixture(scope="module")
+def on_claude(
+    tmp_path_factory: pytest.TempPathFactory, model: Server, tools: Server
+) -> dict[str, Any]:
+    """The same of Claude Code's adapter, a node agent."""
+    bench = Bench("0.2", tmp_path_factory.mktemp("verifiers-0.2-claude"))
+    recipe = claude(bench.directory / "claude", model.url, tools.url)
+    spec = {"command": recipe.command, "env": recipe.environment, "mcp_urls": {"tiny": tools.url}}
+    file = bench.directory / "spec.json"
+    file.write_text(json.dumps(spec))
+    return bench.run("drive_02.py", str(file), "once", "session_turns")
+
+
+def test_a_node_agent_prints_the_bare_reply(on_claude: dict[str, Any]) -> None:
+    assert (on_claude["once"]["code"], on_claude["once"]["stdout"]) == (0, "hello")
+
+
+def test_a_node_agent_s_session_has_several_turns(on_claude: dict[str, Any]) -> None:
+    assert on_claude["session_turns"]["replies"] == ["opening", "one", "two"]
