@@ -4,6 +4,7 @@ Rule: a job is answered exactly once, by whoever comes first: its own end, a can
 close or the daemon's end. Filled by `bridge.session.operations`; the session runs the prompts.
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -25,15 +26,15 @@ def unsaid(result: dict[str, Any]) -> None:
     """The Announce of a call whose result nobody waits for."""
 
 
-class Job:
+class Job(ABC):
     """Something that is done in its turn."""
 
     def __init__(self) -> None:
         self.finished = False
 
+    @abstractmethod
     def abort(self, error: BridgeError) -> None:
         """Answers the job with an error, unless it was answered."""
-        raise NotImplementedError
 
 
 class PromptJob(Job):

@@ -1,36 +1,12 @@
 """What the case tests share: the real daemon, on each loop, in each way a host may speak to it."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.peers.host import Host
+from tests.conftest import Spawn
 
-Spawn = Callable[..., Host]
-
-
-@pytest.fixture
-def spawn(tmp_path: Path) -> Iterator[Spawn]:
-    """Starts daemons; whatever a failed test leaves of them is ended."""
-    hosts: list[Host] = []
-
-    def start(*arguments: str, **options: Any) -> Host:
-        host = Host(tmp_path, *arguments, **options)
-        hosts.append(host)
-        return host
-
-    yield start
-    for host in hosts:
-        host.dispose()
-
-
-@pytest.fixture(params=["asyncio", "uvloop", "trio"])
-def loop(request: pytest.FixtureRequest) -> str:
-    """The daemon's own event loop."""
-    return request.param
+__all__ = ["Spawn", "Way"]
 
 
 @pytest.fixture(params=["A-packets", "B-packets", "C-packets", "C-lines"])

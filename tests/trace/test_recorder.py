@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +12,10 @@ import pytest
 
 from bridge.trace.reader import Damage, Event, read
 from protocol_schemas.trace import Head
+from tests.conftest import Spawn
 from tests.peers.agent import scripted
 from tests.peers.host import DAEMON, Host
 from tests.peers.processes import wait_until
-
-Spawn = Callable[..., Host]
-
-
-@pytest.fixture
-def spawn(tmp_path: Path) -> Iterator[Spawn]:
-    hosts: list[Host] = []
-
-    def start(*arguments: str, **options: Any) -> Host:
-        host = Host(tmp_path, *arguments, **options)
-        hosts.append(host)
-        return host
-
-    yield start
-    for host in hosts:
-        host.dispose()
-
-
-@pytest.fixture(params=["asyncio", "uvloop", "trio"])
-def loop(request: pytest.FixtureRequest) -> str:
-    return request.param
 
 
 @pytest.fixture
