@@ -1,7 +1,5 @@
 """https upstreams: verified, or refused with words."""
 
-import datetime
-import ipaddress
 import ssl
 from pathlib import Path
 
@@ -10,13 +8,11 @@ import anyio.abc
 import anyio.lowlevel
 import pytest
 from anyio.streams.tls import TLSListener
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from bridge.io import tls
 from bridge.io.httpclient import Call
 from bridge.io.httppool import Cut, Origin, Pool, UpstreamError
+from tests.peers.certificates import localhost_certificate
 from tests.raw import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -24,29 +20,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A self-signed certificate for localhost, with its key in the same file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path_factory.mktemp("tls") / "both.pem"
-    path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        + made.public_bytes(serialization.Encoding.PEM)
-    )
-    return path
+    return localhost_certificate(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture

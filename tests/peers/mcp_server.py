@@ -1,6 +1,6 @@
 """A real MCP server for tests, on the mcp package: tools, and a log of every message it got.
 
-    python -m tests.peers.mcp_server --log FILE [--name NAME]
+    python -m tests.peers.mcp_server --log FILE [--name NAME] [--certificate FILE]
 
 It listens on a free loopback port, prints `{"url": ...}` and runs until it is ended. The log has
 one JSON object a line: `method`, `params`, `headers`; for a call that was cancelled, `cancelled`.
@@ -75,12 +75,14 @@ async def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--log", type=Path, required=True)
     parser.add_argument("--name", default="tiny")
+    parser.add_argument("--certificate", help="with its key: serve over TLS, as localhost")
     arguments = parser.parse_args()
     app = build(arguments.name, arguments.log).streamable_http_app()
     listener = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-    print(json.dumps({"url": url}), flush=True)
-    await uvicorn.Server(uvicorn.Config(app, log_level="error")).serve([listener])
+    where = "https://localhost" if arguments.certificate else "http://127.0.0.1"
+    print(json.dumps({"url": f"{where}:{listener.getsockname()[1]}/mcp"}), flush=True)
+    config = uvicorn.Config(app, log_level="error", ssl_certfile=arguments.certificate)
+    await uvicorn.Server(config).serve([listener])
 
 
 if __name__ == "__main__":

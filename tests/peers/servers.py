@@ -69,9 +69,11 @@ def model_server(log: Path, *, strict: str = "") -> contextlib.AbstractContextMa
     return _serving("bridge.scripted.model", log, "--strict", strict)
 
 
-def mcp_server(log: Path, name: str = "tiny") -> contextlib.AbstractContextManager[Server]:
+def mcp_server(
+    log: Path, name: str = "tiny", *more: str
+) -> contextlib.AbstractContextManager[Server]:
     """tests.peers.mcp_server in a process of its own."""
-    return _serving("tests.peers.mcp_server", log, "--name", name)
+    return _serving("tests.peers.mcp_server", log, "--name", name, *more)
 
 
 @contextlib.contextmanager
