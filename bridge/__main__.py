@@ -2,10 +2,13 @@
 
 Rule: nothing heavy before the guardian is forked, and nothing the daemon does not need on its
 path: argparse and the other commands are loaded by `bridge.cli.frame` when there are arguments.
+The process leaves without taking its interpreter down (decision 0046).
 """
 
+import atexit
 import os
 import sys
+from contextlib import suppress
 
 from bridge.io.descriptors import fill_standard
 
@@ -26,5 +29,16 @@ def main() -> int:
     return frame.run(arguments)
 
 
+def program() -> None:
+    """`main` as a process, which ends at once: whoever started it may be waiting for that."""
+    code = main()
+    # What others registered (coverage tools, site hooks) still runs.
+    atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    program()
