@@ -86,7 +86,8 @@ class Bodies:
         data = body.held + data
         if body.size + len(data) > CEILING:
             body.full, body.held = True, b""
-            return data[: CEILING - body.size], said | {"cut": CEILING}
+            data = data[: CEILING - body.size]
+            return data[: len(data) - self._redactor.unsure(data)], said | {"cut": CEILING}
         size = len(data) - self._redactor.unsure(data)
         body.held = data[size:]
         body.size += size

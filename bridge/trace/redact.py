@@ -9,6 +9,7 @@ would be found everywhere. Pure; used by `bridge.trace.ledger`.
 import base64
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from urllib.parse import quote, quote_plus
 
@@ -25,6 +26,10 @@ class Redactor:
         self.masking = masking
         self._values: set[str] = set()
         self._masks: dict[bytes, bytes] = {}
+        """By spelling, the longest first: one secret may contain another."""
+        self._sorted: list[bytes] = []
+        self._first = re.compile(b"(?!)")
+        """Finds where a spelling may begin."""
         self._longest = 0
 
     def learn(self, name: str, value: str) -> None:
@@ -35,31 +40,49 @@ class Redactor:
         mask = b"[secret %b]" % (_NOT_A_NAME.sub("_", name) or "unnamed").encode()
         for spelling in spellings(value):
             self._masks.setdefault(spelling, mask)
-        # The longest first: one secret may contain another.
+        if not self._masks:
+            return
         self._masks = dict(sorted(self._masks.items(), key=lambda item: -len(item[0])))
-        self._longest = max(map(len, self._masks), default=0)
+        self._sorted = sorted(self._masks)
+        firsts = {spelling[:1] for spelling in self._sorted}
+        self._first = re.compile(b"[%b]" % b"".join(map(re.escape, sorted(firsts))))
+        self._longest = len(next(iter(self._masks)))
 
     def finds(self, data: bytes) -> bool:
         """Whether a secret stands in `data`."""
         return any(spelling in data for spelling in self._masks)
 
     def mask(self, data: bytes) -> bytes:
-        """`data` with every secret replaced."""
-        for spelling, mask in self._masks.items():
-            if spelling in data:
-                data = data.replace(spelling, mask)
-        return data
+        """`data` with every secret replaced; where two overlap, the first and longer one."""
+        found = self._pattern(data)
+        return data if found is None else found.sub(lambda match: self._masks[match[0]], data)
 
     def unsure(self, data: bytes) -> int:
-        """How many bytes at the end of `data` may be the beginning of a secret that goes on."""
-        longest = 0
-        tail = data[-self._longest :] if self._longest else b""
-        for spelling in self._masks:
-            size = min(len(spelling) - 1, len(tail))
-            while size > longest and not tail.endswith(spelling[:size]):
-                size -= 1
-            longest = max(longest, size)
-        return longest
+        """How many bytes at the end of `data` are to wait for what follows: they may begin a
+        secret, or belong to one that stands there and must not be cut."""
+        cut = len(data) - self._begun(data)
+        if cut < len(data) and (found := self._pattern(data)) is not None:
+            for match in found.finditer(data):
+                if match.start() < cut < match.end():
+                    cut = match.start()
+        return len(data) - cut
+
+    def _pattern(self, data: bytes) -> re.Pattern[bytes] | None:
+        """Finds the secrets that stand in `data`; None if there are none."""
+        present = [re.escape(spelling) for spelling in self._masks if spelling in data]
+        return re.compile(b"|".join(present)) if present else None
+
+    def _begun(self, data: bytes) -> int:
+        """The length of the longest end of `data` with which a spelling begins that goes on."""
+        if not self._longest:
+            return 0
+        for start in self._first.finditer(data, max(0, len(data) - self._longest + 1)):
+            end = data[start.start() :]
+            # The first of the spellings behind `end` is one that begins with it, if any is.
+            at = bisect_right(self._sorted, end)
+            if at < len(self._sorted) and self._sorted[at].startswith(end):
+                return len(end)
+        return 0
 
 
 def spellings(value: str) -> set[bytes]:
@@ -74,10 +97,22 @@ def spellings(value: str) -> set[bytes]:
         found.update(_json(text))
         found.update(_percent(text))
     data = {text.encode(errors="surrogateescape") for text in found if len(text) >= SHORTEST}
-    raw = value.encode(errors="surrogateescape")
-    if len(raw) >= _BASE64_SHORTEST:
-        data |= {base64.b64encode(raw).rstrip(b"="), base64.urlsafe_b64encode(raw).rstrip(b"=")}
+    for text in set(_base64(value.encode(errors="surrogateescape"))):
+        data |= {form.encode() for form in (text, *_json(text), *_percent(text))}
     return data
+
+
+def _base64(raw: bytes) -> Iterator[str]:
+    """Encoded by itself, and within a longer text (`user:KEY`): three bytes become four characters
+    there, so that it looks in three ways, by how many bytes of a group stand before it. The
+    characters at its ends that a neighbour has a part in are left out."""
+    if len(raw) < _BASE64_SHORTEST:
+        return
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        yield encode(raw).rstrip(b"=").decode()
+        for before in range(3):
+            text = encode(bytes(before) + raw).decode()
+            yield text[(before * 8 + 5) // 6 : (before + len(raw)) * 8 // 6]
 
 
 def _json(text: str) -> Iterator[str]:
