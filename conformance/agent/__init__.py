@@ -1,0 +1,1 @@
+"""The suite for authors of agents: a strict ACP client plays against theirs."""

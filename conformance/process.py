@@ -1,0 +1,167 @@
+"""The program under test as a process: pipes, the tail of its stderr, and an end for certain.
+
+Owns: a process in a group of its own, and the marker in its environment by which what it starts
+is known. Rule: stderr is always read, so that nobody blocks on it. Used by every suite.
+"""
+
+import os
+import signal
+import subprocess
+import uuid
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import anyio
+from anyio.abc import Process, TaskGroup
+
+from conformance.check import Broken
+
+MARKER = "ACP_CONFORMANCE_MARKER"
+TAIL = 4000
+_PAUSE = 0.01
+_GRACE = 2.0
+
+
+class CannotStart(Exception):
+    """The command cannot be run at all."""
+
+
+class Child:
+    """One process. Made by `start`; `end` it."""
+
+    def __init__(self, process: Process, marker: str) -> None:
+        self._process = process
+        self.marker = marker
+        self.pid = process.pid
+        self.stderr = ""
+        """The last of what it wrote to its stderr."""
+        assert process.stdout is not None
+        self.stdout = process.stdout
+
+    async def read_stderr(self) -> None:
+        assert self._process.stderr is not None
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            async for data in self._process.stderr:
+                self.stderr = (self.stderr + data.decode(errors="replace"))[-TAIL:]
+
+    async def write(self, data: bytes, timeout: float) -> None:
+        """Raises Broken where the process does not read, or is gone."""
+        assert self._process.stdin is not None
+        try:
+            with anyio.fail_after(timeout):
+                await self._process.stdin.send(data)
+        except TimeoutError:
+            raise Broken(f"it did not read its stdin for {timeout:g} s") from None
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+            await self.exit_code(1)
+            raise Broken(f"its stdin is closed; {self.state()}") from None
+
+    async def close_stdin(self) -> None:
+        assert self._process.stdin is not None
+        with suppress(anyio.BrokenResourceError, OSError):
+            await self._process.stdin.aclose()
+
+    async def exit_code(self, timeout: float) -> int | None:
+        """The exit code, once it has ended; None if it has not in that time."""
+        with anyio.move_on_after(timeout):
+            await self._process.wait()
+        return self._process.returncode
+
+    def state(self) -> str:
+        """What is known of it, in words."""
+        code = self._process.returncode
+        if code is None:
+            return "the process lives"
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        last = self.stderr.strip().splitlines()[-1:]
+        return f"the process ended with {how}" + "".join(f"; stderr: {x[:200]}" for x in last)
+
+    def signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    async def survivors(self, timeout: float) -> list[str]:
+        """What it started and is still alive when the time is up; returns at once if nothing is."""
+        left: list[int] = []
+        with anyio.move_on_after(timeout):
+            while left := marked(self.marker):
+                await anyio.sleep(_PAUSE)
+        return [_describe(pid) for pid in left]
+
+    async def end(self) -> None:
+        """Ends it and what it started: end of stdin, TERM, KILL."""
+        with anyio.CancelScope(shield=True):
+            await self.close_stdin()
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                if await self.exit_code(_GRACE) is not None:
+                    break
+                with suppress(ProcessLookupError):
+                    os.killpg(self.pid, number)
+            await self.exit_code(_GRACE)
+            await self.survivors(_GRACE)
+            for pid in marked(self.marker):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            await self._process.aclose()
+
+
+@asynccontextmanager
+async def task_group() -> AsyncGenerator[TaskGroup]:
+    """A task group that raises a single failure as it is."""
+    try:
+        async with anyio.create_task_group() as tasks:
+            yield tasks
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) > 1:
+            raise
+        raise group.exceptions[0] from None
+
+
+async def start(
+    command: Sequence[str],
+    tasks: TaskGroup,
+    *,
+    cwd: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Child:
+    """Starts the command. Raises CannotStart."""
+    marker = uuid.uuid4().hex
+    try:
+        process = await anyio.open_process(
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+            env={**os.environ, **(environment or {}), MARKER: marker},
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise CannotStart(f"cannot start {command[0]!r}: {error}") from None
+    child = Child(process, marker)
+    tasks.start_soon(child.read_stderr)
+    return child
+
+
+def marked(marker: str) -> list[int]:
+    """Every living process with the marker in its environment; none where there is no /proc."""
+    wanted = f"{MARKER}={marker}".encode()
+    found: list[int] = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if wanted in (entry / "environ").read_bytes().split(b"\0") and _alive(entry):
+                found.append(int(entry.name))
+    return found
+
+
+def _alive(entry: Path) -> bool:
+    return (entry / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+
+
+def _describe(pid: int) -> str:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+    except OSError:
+        return f"{pid}"
+    return f"{pid} {command.decode(errors='replace').strip()[:120]}"

@@ -1,0 +1,54 @@
+"""Runs checks in a laboratory, one after the other, and tells what came of each.
+
+Rule: a check cannot take the others with it; what it left running is tidied up behind it. Called by
+`conformance.__main__` and by the tests.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar, cast
+
+from conformance.check import Broken, Check, NotTried, Outcome, Verdict
+
+
+class Laboratory(Protocol):
+    """Where checks are tried."""
+
+    def mark(self) -> int:
+        """How much traffic there has been so far."""
+        ...
+
+    def since(self, mark: int) -> list[str]:
+        """The last traffic since the mark, ready to be shown."""
+        ...
+
+    async def tidy(self) -> None:
+        """After each check: ends what the check alone has used."""
+        ...
+
+
+L = TypeVar("L", bound=Laboratory)
+
+
+async def run(
+    checks: Sequence[Check[L]], lab: L, tell: Callable[[Outcome], None] = lambda outcome: None
+) -> list[Outcome]:
+    """Every outcome, told as it comes."""
+    outcomes: list[Outcome] = []
+    for check in checks:
+        mark, began = lab.mark(), time.monotonic()
+        verdict: Verdict = "passed"
+        words, lines = "", list[str]()
+        try:
+            await check.run(lab)
+        except NotTried as reason:
+            verdict, words = "not tried", str(reason)
+        except Broken as broken:
+            verdict, words = "failed", str(broken)
+            lines = broken.lines or lab.since(mark)
+        seconds = time.monotonic() - began
+        await lab.tidy()
+        named = cast("Check[object]", check)
+        outcomes.append(Outcome(named, verdict, words, lines, seconds))
+        tell(outcomes[-1])
+    return outcomes
