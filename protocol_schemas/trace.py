@@ -37,7 +37,8 @@ class Record(msgspec.Struct, omit_defaults=True, gc=False):
 
     `t`: nanoseconds on the system's monotonic clock, never less than on the line before.
     `ch`: `host` (packets), `acp` (the agent's pipes), `client` (the ACP client's pipes, in an
-    active relay), `stderr`, `mcp`, `model`, `bridge` (decisions), `process`, `trace`.
+    active relay), `conductor` (the pipes of a component of a chain), `stderr`,
+    `mcp`, `model`, `bridge` (decisions), `process`, `trace`.
     `session`: the host's name for it. `n`: which agent, call or exchange of its channel.
     `kind` and `data`: what an event was and its particulars.
     `msg`: a JSON text, byte for byte; `text`: any other UTF-8; `b64`: any other bytes.

@@ -4,23 +4,30 @@ Owns: the requests that are under way through us, by our own ids (`bridge:N`). R
 from the client's side goes to the successor in an envelope, what comes from the successor in one
 goes to the client's side without; results, errors and params stay as they were; `$/cancel_request`
 belongs to one hop, so its id is translated and it is never passed on as it is. The old spelling
-(`_proxy/...`) is answered in kind. Sans-IO; driven by `bridge.cli.acp` with --component.
+(`_proxy/...`) is answered in kind. `Component` is sans-IO; `serve` is what `bridge.cli.acp` runs
+with --component.
 """
 
 from typing import Any
 
+import anyio
 import msgspec
 
-from bridge.agent.active import Policy
+from bridge.agent.active import Note, Policy
+from bridge.agent.behind import Behind
+from bridge.io.pipes import FdReader, FdWriter
+from bridge.rpc.connection import LINE_CEILING, Tap
 from bridge.rules import permission
 from bridge.wire import codec, jsonrpc
 from bridge.wire.codec import Raw
 from bridge.wire.jsonrpc import Malformed, Notification, Request, Response
+from bridge.wire.lines import LineFramer
 from protocol_schemas.acp import PermissionParams
 
 _INITIALIZE = ("proxy/initialize", "_proxy/initialize")
 _SUCCESSOR = ("proxy/successor", "_proxy/successor")
 _CANCEL = "$/cancel_request"
+_LAST_WORDS = 1.0
 _PERMISSION = "session/request_permission"
 
 
@@ -41,8 +48,16 @@ _decode_answer = msgspec.json.Decoder(_Answer).decode
 class Component:
     """One place in a chain, on one connection to the conductor."""
 
-    def __init__(self, policy: Policy | None = None) -> None:
+    def __init__(
+        self,
+        policy: Policy | None = None,
+        behind: Behind | None = None,
+        note: Note | None = None,
+    ) -> None:
         self._policy: Policy | None = policy
+        self._behind = behind
+        self._note = note
+        self._initializing: bytes | None = None
         self._successor = _SUCCESSOR[0]
         self._count = 0
         self._asked: dict[bytes, bytes] = {}
@@ -65,6 +80,7 @@ class Component:
     def _request(self, request: Request) -> bytes:
         if request.method in _INITIALIZE:
             self._successor = _SUCCESSOR[_INITIALIZE.index(request.method)]
+            self._initializing = request.id
             return self._forward(request.id, "initialize", request.params)
         if request.method not in _SUCCESSOR:
             return self._forward(request.id, request.method, request.params)
@@ -94,8 +110,11 @@ class Component:
             params = codec.decode_as(inner.params, PermissionParams)
         except codec.JSONError as error:
             return jsonrpc.failure(ident, jsonrpc.INVALID_PARAMS, f"{inner.method}: {error}")
-        chosen = permission.choose(params.options, self._policy or "deny")
-        return jsonrpc.result(ident, permission.outcome(chosen))
+        result = permission.outcome(permission.choose(params.options, self._policy or "deny"))
+        if self._note is not None:
+            said = permission.decision(codec.decode(ident), params, result, "policy")
+            self._note("permission", said)
+        return jsonrpc.result(ident, result)
 
     def _notification(self, notification: Notification) -> list[bytes]:
         if notification.method == _CANCEL:
@@ -122,6 +141,9 @@ class Component:
         asked = self._asked.pop(response.id, None)
         if asked is None:
             return []
+        if asked == self._initializing and self._behind is not None:
+            self._behind.initialized(response.result)
+            self._initializing = None
         answer = _decode_answer(response.line)
         if answer.error is not msgspec.UNSET and bytes(answer.error) != b"null":
             body = b'"error":' + codec.escape_line_ends(bytes(answer.error))
@@ -129,3 +151,21 @@ class Component:
             result = b"null" if answer.result is msgspec.UNSET else bytes(answer.result)
             body = b'"result":' + codec.escape_line_ends(result)
         return [b'{"jsonrpc":"2.0","id":' + asked + b"," + body + b"}\n"]
+
+
+async def serve(
+    component: Component, behind: Behind, reader: FdReader, writer: FdWriter, tap: Tap | None
+) -> None:
+    """Serves a conductor until its end of input. `writer` runs in a task of the caller's."""
+    framer = LineFramer(LINE_CEILING)
+    while data := await reader.receive():
+        if tap is not None:
+            tap("in", data)
+        for line in framer.feed(data):
+            for told in component.take(await behind.changed(line)):
+                if tap is not None:
+                    tap("out", told)
+                writer.post(told)
+        await writer.drained()
+    with anyio.move_on_after(_LAST_WORDS):
+        await writer.drained()

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bridge.errors import UsageError
 
 if TYPE_CHECKING:
+    from bridge.agent.active import Note
+    from bridge.agent.behind import Behind
     from bridge.agent.relay import Relay
     from bridge.config import Settings
     from bridge.io.exits import ExitStatus
@@ -45,16 +47,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--component",
         action="store_true",
-        help="be a component of a proxy chain (proxy/initialize) on stdio; without CMD",
+        help="be a component of a proxy chain (proxy/initialize) on stdio, without CMD",
     )
     parser.add_argument("argv", metavar="-- CMD", nargs="*", help="the agent's command")
 
 
 def run(options: argparse.Namespace) -> int:
     """Relays; ends as the agent ended. Raises UsageError, BridgeError."""
-    if options.component:
-        return _be_component(options)
-    if not options.argv:
+    if options.component and options.argv:
+        raise UsageError("a component starts no agent: give --component, or -- CMD...")
+    if not options.component and not options.argv:
         raise UsageError("give the agent's command: acp [OPTIONS] -- CMD...")
     from bridge.io.guardian import Guardian
 
@@ -69,32 +71,6 @@ def run(options: argparse.Namespace) -> int:
     if status.signal is not None:
         _die(status.signal)
     return status.code or 0
-
-
-def _be_component(options: argparse.Namespace) -> int:
-    """Serves a conductor until its end of input."""
-    import anyio
-
-    from bridge import config
-    from bridge.agent.component import Component
-    from bridge.io import stdio
-    from bridge.rpc.connection import LINE_CEILING
-    from bridge.wire.lines import LineFramer
-
-    async def serve() -> None:
-        reader, writer = stdio.claim()
-        component, framer = Component(options.policy), LineFramer(LINE_CEILING)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(writer.run)
-            while data := await reader.receive():
-                for line in framer.feed(data):
-                    writer.post(*component.take(line))
-                await writer.drained()
-            tasks.cancel_scope.cancel()
-
-    settings = config.load(vars(options), os.environ)
-    anyio.run(serve, **config.backend(settings.loop))
-    return 0
 
 
 def _run(options: argparse.Namespace, settings: "Settings", guardian: "Guardian") -> "ExitStatus":
@@ -147,7 +123,10 @@ async def _relay(
         )
         ends = _Ends(reader, writer, stderr)
         try:
-            status = await _run_agent(options, guardian, proxies, observed, recorder, ends)
+            if options.component:
+                status = await _run_component(options, proxies, observed, recorder, ends)
+            else:
+                status = await _run_agent(options, guardian, proxies, observed, recorder, ends)
         except BridgeError as error:
             failure = error
         proxies.end()
@@ -215,14 +194,11 @@ def _relay_for(
     from bridge.agent.relay import Relay
 
     tap = observed.taps("acp", "") if observed.taps is not None else None
-    mcp = options.mcp_proxy == "auto"
-    if not mcp and options.policy is None:
+    behind = _behind(options, proxies)
+    if behind is None and options.policy is None:
         return Relay(process, ends.reader, ends.writer, tap)
     from bridge.agent.active import ActiveRelay
-    from protocol_schemas.host import Config
-
-    async def servers(name: str, given: list[Any], http: bool) -> list[Any]:
-        return await proxies.servers(name, Config(), given, http=http)
+    from bridge.agent.behind import Behind
 
     return ActiveRelay(
         process,
@@ -230,9 +206,58 @@ def _relay_for(
         ends.writer,
         tap,
         client_tap=recorder.tap("client", n=1) if recorder is not None else None,
-        servers=servers if mcp else None,
+        behind=behind or Behind(),
         policy=options.policy,
+        note=_decided(observed),
     )
+
+
+def _behind(options: argparse.Namespace, proxies: "Proxies") -> "Behind | None":
+    """What is put behind our proxies; None for nothing."""
+    mcp, model = options.mcp_proxy == "auto", options.model_proxy == "auto"
+    if not mcp and not model:
+        return None
+    from bridge.agent.behind import Behind
+    from protocol_schemas.host import Config
+
+    async def servers(name: str, given: list[Any], http: bool) -> list[Any]:
+        return await proxies.servers(name, Config(), given, http=http)
+
+    async def place(url: str) -> str:
+        return await proxies.place_model("relay", Config(), url)
+
+    return Behind(servers if mcp else None, place if model else None)
+
+
+def _decided(observed: "Observers") -> "Note | None":
+    """Takes down a decision, where something is recorded."""
+    if observed.taps is None:
+        return None
+    return lambda kind, data: observed.note("bridge", kind, data)
+
+
+async def _run_component(
+    options: argparse.Namespace,
+    proxies: "Proxies",
+    observed: "Observers",
+    recorder: "Recorder | None",
+    ends: _Ends,
+) -> "ExitStatus":
+    """A component of a chain, until its conductor has no more to say."""
+    import anyio
+
+    from bridge.agent.behind import Behind
+    from bridge.agent.component import Component, serve
+    from bridge.io.exits import ExitStatus
+
+    behind = _behind(options, proxies) or Behind()
+    component = Component(options.policy, behind, _decided(observed))
+    tap = recorder.tap("conductor", n=1) if recorder is not None else None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ends.writer.run)
+        await serve(component, behind, ends.reader, ends.writer, tap)
+        tasks.cancel_scope.cancel()
+    return ExitStatus(0, None)
 
 
 def _die(name: str) -> None:

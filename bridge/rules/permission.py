@@ -1,13 +1,14 @@
 """Which option answers a `session/request_permission`: chosen by `kind`, never by id or place.
 
-Pure; called by `bridge.session.permissions`. Agents name their options as they like and some list
+Pure; called by `bridge.session.permissions` and, where a policy answers for the client, by the
+relay and the component of a chain. Agents name their options as they like and some list
 allow_always first (gemini, qwen), so neither position nor name says anything.
 """
 
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from protocol_schemas.acp import PermissionOption
+from protocol_schemas.acp import PermissionOption, PermissionParams
 
 Decision = Literal["allow", "deny", "cancel"]
 
@@ -32,3 +33,19 @@ def outcome(option_id: Any) -> dict[str, Any]:
     if option_id is None:
         return {"outcome": {"outcome": "cancelled"}}
     return {"outcome": {"outcome": "selected", "optionId": option_id}}
+
+
+def decision(
+    request: Any, params: PermissionParams, result: dict[str, Any], by: str, seconds: float = 0.0
+) -> dict[str, Any]:
+    """What a trace tells of a settled request: its id, what was offered, what was chosen (None:
+    `cancelled`), by whom, and how long that took (docs/trace-format.md)."""
+    return {
+        "request": request,
+        "tool_call": params.tool_call.get("toolCallId"),
+        "title": params.tool_call.get("title"),
+        "options": [{"optionId": o.option_id, "kind": o.kind} for o in params.options],
+        "option": result["outcome"].get("optionId"),
+        "by": by,
+        "seconds": round(seconds, 6),
+    }

@@ -1,9 +1,12 @@
 """The tool gate of a harness: asked over HTTP before a tool call may run (HOST_PROTOCOL §3).
 
-Rule: whatever goes wrong on the way denies; the words go to the log, the secret never does.
-Made by `bridge.session.session`, asked by `bridge.session.permissions`.
+Rule: whatever goes wrong on the way denies; the words go to the log, the secret never does. Each
+question and its verdict is told to the recorder. Made by `bridge.session.session`, asked by
+`bridge.session.permissions`.
 """
 
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
@@ -27,8 +30,13 @@ Verdict = Literal["allow", "deny", "stop"]
 class Gate:
     """The gate of one session. Raises BridgeError(invalid_request) for a URL that is not HTTP."""
 
-    def __init__(self, interception: ToolInterception) -> None:
+    def __init__(
+        self,
+        interception: ToolInterception,
+        note: Callable[[str, dict[str, Any]], None] | None = None,
+    ) -> None:
         self.interception = interception
+        self._note = note
         url = urlsplit(interception.url)
         try:
             self._port = url.port or {"http": 80, "https": 443}[url.scheme]
@@ -42,22 +50,31 @@ class Gate:
 
     async def verdict(self, tool_call_id: str, arguments: Any) -> Verdict:
         """What the gate says of a tool call; never raises but for cancellation."""
+        call = {"tool_call_id": tool_call_id, "arguments": arguments}
+        start, said = time.monotonic(), dict[str, Any]()
+        action: Verdict = "deny"
         try:
             with anyio.fail_after(TIMEOUT):
-                status, data = await self._post(
-                    codec.encode({"tool_call_id": tool_call_id, "arguments": arguments})
-                )
-            if not 200 <= status < 300:
-                raise ValueError(f"it answered with status {status}")
-            action = (codec.mapping(codec.decode(data)) or {}).get("action")
-            if action not in ("allow", "deny", "stop"):
-                raise ValueError("its answer has no action allow, deny or stop")
+                action = await self._ask(codec.encode(call), said)
         except Exception as error:  # noqa: BLE001 - an unreachable gate lets nothing run
-            words = str(error) or type(error).__name__
+            said["error"] = str(error) or type(error).__name__
             log.warning(
-                "the tool gate gives no verdict on %s, so it is denied: %s", tool_call_id, words
+                "the tool gate gives no verdict on %s, so it is denied: %s",
+                tool_call_id,
+                said["error"],
             )
-            return "deny"
+        if self._note is not None:
+            seconds = round(time.monotonic() - start, 6)
+            self._note("gate", {**call, "verdict": action, **said, "seconds": seconds})
+        return action
+
+    async def _ask(self, body: bytes, said: dict[str, Any]) -> Verdict:
+        said["status"], data = await self._post(body)
+        if not 200 <= said["status"] < 300:
+            raise ValueError(f"it answered with status {said['status']}")
+        action = (codec.mapping(codec.decode(data)) or {}).get("action")
+        if action not in ("allow", "deny", "stop"):
+            raise ValueError("its answer has no action allow, deny or stop")
         return action
 
     async def _post(self, body: bytes) -> tuple[int, bytes]:

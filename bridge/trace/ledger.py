@@ -25,11 +25,11 @@ it as 64 KiB."""
 
 _NO_CEILING = 1 << 62
 _TEXT_CEILING = 1 << 16
-_OPEN, _CLOSE = ord("{"), ord("}")
-
+_BY_CLIENT = (("acp", "out"), ("client", "in"), ("conductor", "in"))
 _MODEL = b'{"ch":"model",'
 
 _check = msgspec.json.Decoder(msgspec.Raw).decode
+_values = msgspec.json.Decoder(msgspec.Raw).decode_lines
 
 
 class Stream(msgspec.Struct):
@@ -48,7 +48,7 @@ class _Open:
 
     def __init__(self, stream: Stream, labels: bytes) -> None:
         self.ch = stream.ch
-        by_client = (stream.ch, stream.dir) in (("acp", "out"), ("client", "in"))
+        by_client = (stream.ch, stream.dir) in _BY_CLIENT
         self.markers = secrets.CLIENT_MARKERS if by_client else secrets.AGENT_MARKERS
         self.framing: Framing = stream.framing
         self.labels = labels
@@ -145,18 +145,16 @@ class Ledger:
                 self._redactor.learn(*secret)
 
     def _together(self, stream: _Open, t: int, lines: Sequence[bytes]) -> bool:
-        """Writes lines that are plain JSON objects without secrets; False if not all are."""
+        """Writes lines that are JSON without secrets; False if not all are."""
         text = b"\n".join(lines)
         try:
             if not text.isascii():
                 text.decode()
-            for line in lines:
-                if line[0] != _OPEN or line[-1] != _CLOSE:
-                    return False
-                _check(line)
-        except (ValueError, IndexError, RecursionError):
+            values = _values(text)
+        except (ValueError, RecursionError):
             return False
-        if self._redactor.finds(text):
+        # As long as their lines: no line holds two values, or none, or a space around one.
+        if [*map(len, values)] != [*map(len, lines)] or self._redactor.finds(text):
             return False
         head = b'{"t":%d%b,"msg":' % (t, stream.labels)
         if len(lines) == 1:

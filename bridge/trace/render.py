@@ -25,6 +25,7 @@ _STYLES = {
     "host": "36",
     "acp": "32",
     "client": "34",
+    "conductor": "34",
     "mcp": "35",
     "model": "33",
     "stderr": "2",
@@ -33,7 +34,10 @@ _STYLES = {
     "trace": "1",
     "method": "1",
 }
-_RIGHT = {("host", "in"), ("client", "in"), ("acp", "out"), ("mcp", "out"), ("model", "in")}
+_RIGHT = {
+    *(("host", "in"), ("client", "in"), ("conductor", "in")),
+    *(("acp", "out"), ("mcp", "out"), ("model", "in")),
+}
 _ASCII = str.maketrans({"→": ">", "←": "<", "×": "x", "…": "...", "⏎": "\\n", "·": "-"})
 
 

@@ -7,7 +7,7 @@ message does not say. Pure; used by the terminal view, the page and the differen
 from collections.abc import Callable
 from typing import Any
 
-from bridge.trace.timeline import CHUNKS, Entry
+from bridge.trace.timeline import CHUNKS, MESSAGES, Entry
 from bridge.wire import codec
 
 LONGEST = 2000
@@ -18,7 +18,7 @@ def summarise(entry: Entry) -> str:
     """The words; may be empty."""
     if entry.role == "noise":
         words = f"{entry.method}: {entry.text}" if (entry.text or "").strip() else "blank line"
-    elif entry.event.ch in ("acp", "client", "mcp") and entry.event.kind is None:
+    elif entry.event.ch in MESSAGES and entry.event.kind is None:
         words = _message(entry)
     elif entry.event.ch == "host":
         words = _packet(entry)
@@ -221,6 +221,26 @@ def _changes(changes: Any) -> str:
     return "  ".join(f"{c.get('path')}: {c.get('before')} -> {c.get('after')}" for c in found)
 
 
+def _decision(data: Fields) -> str:
+    """Who let a tool call happen, or not."""
+    chosen = data.get("option") or "cancelled"
+    offered = ", ".join(
+        str((codec.mapping(option) or {}).get("optionId")) for option in items(data.get("options"))
+    )
+    title = data.get("title") or data.get("tool_call") or ""
+    return f"{title}  {chosen}  by {data.get('by')}{_waited(data)}  [{offered}]".strip()
+
+
+def _verdict(data: Fields) -> str:
+    words = f"{data.get('tool_call_id')}  {data.get('verdict')}{_waited(data)}"
+    return f"{words}  {data['error']}" if data.get("error") else words
+
+
+def _waited(data: Fields) -> str:
+    seconds = data.get("seconds")
+    return f" after {seconds:.3f} s" if isinstance(seconds, int | float) and seconds else ""
+
+
 def _exit(data: Fields) -> str:
     return str(data["signal"]) if data.get("signal") else f"code {data.get('exit_code')}"
 
@@ -236,5 +256,7 @@ _EVENTS: dict[tuple[str, str], Callable[[Fields], str]] = {
     ("model", "forward"): lambda data: str(data.get("target", "")),
     ("model", "response"): lambda data: f"{data.get('status')} {data.get('reason', '')}",
     ("model", "end"): lambda data: _exchange(data),
+    ("bridge", "permission"): _decision,
+    ("bridge", "gate"): _verdict,
     ("bridge", "rewrite"): lambda data: _changes(data.get("changes")),
 }

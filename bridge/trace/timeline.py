@@ -21,6 +21,9 @@ CHUNKS = {
 }
 """The updates that come in runs, and what their content is."""
 
+MESSAGES = ("acp", "client", "conductor", "mcp")
+"""The channels that carry JSON-RPC."""
+_SUCCESSOR = ("proxy/successor", "_proxy/successor")
 _NO_VALUE: dict[str, Any] = {}
 
 
@@ -90,7 +93,7 @@ class Timeline:
         response.latency = request.latency = event.t - request.event.t
 
     def _understood(self, event: Event) -> Entry:
-        if event.ch in ("acp", "client", "mcp") and event.kind is None:
+        if event.ch in MESSAGES and event.kind is None:
             return _message(event)
         if event.ch == "host":
             return _packet(event)
@@ -140,13 +143,13 @@ def _message(event: Event) -> Entry:
     content = event.content or b""
     match jsonrpc.parse(content):
         case Request() as request:
-            value = _decoded(request.params)
+            method, value = _opened(request.method, _decoded(request.params))
             ident = request.id.decode(errors="replace")
-            entry = Entry(event, "request", request.method, ident, value)
+            entry = Entry(event, "request", method, ident, value)
         case Notification() as notification:
-            value = _decoded(notification.params)
-            entry = Entry(event, "notification", notification.method, None, value)
-            if notification.method == "session/update":
+            method, value = _opened(notification.method, _decoded(notification.params))
+            entry = Entry(event, "notification", method, None, value)
+            if method == "session/update":
                 _update(entry)
         case Response() as response:
             ident = response.id.decode(errors="replace")
@@ -160,6 +163,13 @@ def _message(event: Event) -> Entry:
     session_id = entry.fields.get("sessionId")
     entry.session_id = session_id if isinstance(session_id, str) else None
     return entry
+
+
+def _opened(method: str, value: Any) -> tuple[str, Any]:
+    """What is in a chain's envelope; what comes without one as it is."""
+    inner = (codec.mapping(value) or {}) if method in _SUCCESSOR else {}
+    name = inner.get("method")
+    return (name, inner.get("params")) if isinstance(name, str) else (method, value)
 
 
 def _update(entry: Entry) -> None:

@@ -101,7 +101,7 @@ class Traffic:
             self._model(entry)
         elif event.ch == "mcp":
             self._mcp(entry)
-        elif event.ch in ("acp", "host", "client") and entry.role == "request":
+        elif event.ch in ("acp", "host", "client", "conductor") and entry.role == "request":
             self._request(entry)
         elif event.ch == "acp" and entry.update in ("tool_call", "tool_call_update"):
             self._tool(entry)

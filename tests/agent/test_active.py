@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from bridge.agent.active import with_servers
 from bridge.trace.reader import Event, read
 from tests.agent.test_relay import AGENT_LINES, CLIENT_LINES, Client
 from tests.peers.agent import AgentLog, scripted
@@ -116,16 +115,6 @@ def test_all_other_lines_pass_byte_for_byte(tmp_path: Path, loop: str) -> None:
         client.dispose()
     assert out == AGENT_LINES
     assert client.heard() == CLIENT_LINES
-
-
-def test_only_the_servers_of_a_line_are_changed() -> None:
-    line = (
-        b'{ "id":1.0,"x":{"mcpServers":[1]}, "params" : {"_meta":{"mcpServers":[{"a":1}]},'
-        b'"mcpServers" : [{"a":1}] ,"cwd":"\xc3\xa9\\u00e9"},"method":"session/new"}\r'
-    )
-    changed = with_servers(line, [{"b": 2}])
-    assert changed == line.replace(b'"mcpServers" : [{"a":1}]', b'"mcpServers" : [{"b":2}]')
-    assert with_servers(b'{"params":{"mcpServers":[]}}', [{}]) == b'{"params":{"mcpServers":[{}]}}'
 
 
 @pytest.mark.parametrize("mode", ["auto", "off"])

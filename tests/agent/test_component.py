@@ -1,6 +1,7 @@
 """A component of a proxy chain: envelopes on the successor's side, none on the client's."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from bridge.agent.component import Component
+from bridge.trace.reader import Event, read
 
 BRIDGE = str(Path(sys.executable).with_name("acp-mcp-bridge"))
 
@@ -125,3 +127,94 @@ def test_the_command_is_a_component_on_stdio(loop: str) -> None:
     first, second = map(json.loads, ended.stdout.splitlines())
     assert first["params"] == {"method": "initialize", "params": {}}
     assert second == {"jsonrpc": "2.0", **update}
+
+
+class Conductor:
+    """A conductor in one: the client's side and the successor's, line by line."""
+
+    def __init__(self, *options: str, environment: dict[str, str] | None = None) -> None:
+        self.said: list[bytes] = []
+        self.heard: list[bytes] = []
+        self._process = subprocess.Popen(
+            [BRIDGE, "acp", "--component", *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | (environment or {}),
+        )
+
+    def ask(self, **message: Any) -> Any:
+        """Says a message; the next one that comes."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self.said.append(json.dumps({"jsonrpc": "2.0", **message}).encode())
+        self._process.stdin.write(self.said[-1] + b"\n")
+        self._process.stdin.flush()
+        self.heard.append(self._process.stdout.readline().rstrip(b"\n"))
+        return json.loads(self.heard[-1])
+
+    def leave(self) -> None:
+        rest, _ = self._process.communicate(timeout=30)
+        assert (rest, self._process.returncode) == (b"", 0)
+
+
+SERVER = {
+    "type": "http",
+    "name": "tools",
+    "url": "http://127.0.0.1:1/mcp",
+    "headers": [{"name": "X-Tok", "value": "CANARY-3"}],
+}
+OPTIONS = [{"optionId": "n", "kind": "reject_once"}, {"optionId": "y", "kind": "allow_once"}]
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop", "trio"])
+@pytest.mark.parametrize("prefix", ["proxy", "_proxy"])
+def test_a_component_records_and_puts_what_it_is_told_to_behind_its_proxies(
+    tmp_path: Path, prefix: str, loop: str
+) -> None:
+    file = tmp_path / "run.trace.ndjson"
+    options = ("--loop", loop, "--record", str(file), "--policy", "allow")
+    conductor = Conductor(*options, "--mcp-proxy", "auto", "--model-proxy", "auto")
+    successor = f"{prefix}/successor"
+    asked = conductor.ask(id=1, method=f"{prefix}/initialize", params={"protocolVersion": 1})
+    capabilities = {"mcpCapabilities": {"http": True}}
+    result = {"protocolVersion": 1, "agentCapabilities": capabilities}
+    assert conductor.ask(id=asked["id"], result=result)["result"] == result
+    params = {"cwd": "/", "mcpServers": [SERVER], "_meta": {"x": 1.0}}
+    asked = conductor.ask(id=2, method="session/new", params=params)
+    assert (asked["method"], asked["params"]["method"]) == (successor, "session/new")
+    inner = asked["params"]["params"]
+    assert inner["mcpServers"][0]["name"] == "tools"
+    assert inner["mcpServers"][0]["url"].startswith("http://127.0.0.1:")
+    assert inner["mcpServers"][0]["url"] != SERVER["url"]
+    assert "CANARY" not in json.dumps(asked)
+    assert inner | {"mcpServers": []} == params | {"mcpServers": []}
+    assert conductor.ask(id=asked["id"], result={"sessionId": "s"})["id"] == 2
+    params = {"providerId": "p", "baseUrl": "http://127.0.0.1:1/v1", "headers": {"K": "CANARY-4"}}
+    asked = conductor.ask(id=3, method="providers/set", params=params)
+    placed = asked["params"]["params"]
+    assert placed["baseUrl"].startswith("http://127.0.0.1:")
+    assert placed | {"baseUrl": ""} == params | {"baseUrl": ""}
+    conductor.ask(id=asked["id"], result={})
+    request = {"sessionId": "s", "toolCall": {"toolCallId": "t"}, "options": OPTIONS}
+    envelope = {"method": "session/request_permission", "params": request}
+    answer = conductor.ask(id=9, method=successor, params=envelope)
+    assert answer["result"]["outcome"] == {"outcome": "selected", "optionId": "y"}
+    conductor.leave()
+    events = [item for item in read(str(file)) if isinstance(item, Event)]
+    for direction, lines in (("in", conductor.said), ("out", conductor.heard)):
+        found = [e.content for e in events if (e.ch, e.dir) == ("conductor", direction)]
+        masked = [
+            line.replace(b"CANARY-3", b"[secret X-Tok]").replace(b"CANARY-4", b"[secret K]")
+            for line in lines
+        ]
+        assert found == masked
+    [decision] = [event.data for event in events if event.kind == "permission"]
+    assert (decision["request"], decision["option"], decision["by"]) == (9, "y", "policy")
+    assert b"CANARY" not in file.read_bytes()
+
+
+def test_a_component_starts_no_agent() -> None:
+    command = [BRIDGE, "acp", "--component", "--", "cat"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2
+    assert "starts no agent" in ended.stderr

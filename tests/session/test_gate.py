@@ -4,6 +4,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import anyio
 import pytest
@@ -66,6 +67,24 @@ async def test_the_gate_is_asked_and_obeyed(verdict: str) -> None:
             {"tool_call_id": "call-1", "arguments": {"a": "é"}},
             {"tool_call_id": "call-2", "arguments": None},
         ]
+
+
+async def test_each_question_is_noted_with_its_verdict_and_without_the_secret() -> None:
+    noted: list[tuple[str, dict[str, Any]]] = []
+    with answering(http("200 OK", b'{"action":"stop"}'), http("500 No", b"{}")) as (url, _):
+        interception = ToolInterception(url=url, secret=SECRET)
+        gate = Gate(interception, lambda kind, data: noted.append((kind, data)))
+        await gate.verdict("a", {"x": 1})
+        await gate.verdict("b", None)
+        gate.close()
+    assert [kind for kind, _ in noted] == ["gate", "gate"]
+    first, second = (data for _, data in noted)
+    assert (first["tool_call_id"], first["arguments"]) == ("a", {"x": 1})
+    assert (first["verdict"], first["status"]) == ("stop", 200)
+    assert (second["verdict"], second["status"]) == ("deny", 500)
+    assert "status 500" in second["error"]
+    assert first["seconds"] > 0
+    assert SECRET not in str(noted)
 
 
 async def test_what_goes_out_is_a_post_with_the_secret() -> None:

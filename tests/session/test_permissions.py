@@ -4,6 +4,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from bridge.errors import BridgeError
@@ -36,7 +37,12 @@ class Asking:
         self.peer = peer
         self.told: list[Any] = []
         self.stops = 0
-        self.permissions = Permissions(ask_host=self.told.append, stop=self._stop)
+        self.noted: list[Any] = []
+        self.permissions = Permissions(
+            ask_host=self.told.append,
+            stop=self._stop,
+            note=lambda kind, data: self.noted.append((kind, data)),
+        )
         self.inbound: Inbound
         self._count = 0
 
@@ -306,6 +312,46 @@ async def test_a_gate_may_take_its_time_over_one_and_not_the_other() -> None:
         answer = await agent.peer.heard()
         assert (answer["id"], answer["result"]) == (second, selected("y"))
         assert agent.permissions.waiting
+
+
+async def test_each_decision_is_noted_with_who_made_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Wired() as agent:
+        agent.ask(YES, NO, ident="by-policy")
+        await agent.outcome()
+        agent.permissions.policy = "ask"
+        agent.ask(YES, NO, ident=7)
+        while not agent.told:
+            await anyio.lowlevel.checkpoint()
+        agent.permissions.answer(agent.told[-1]["request_id"], "deny")
+        await agent.outcome()
+        agent.ask(YES, ident="taken-back")
+        agent.peer.say({"method": "$/cancel_request", "params": {"requestId": "taken-back"}})
+        await agent.peer.heard()
+        monkeypatch.setattr(module, "HOST_TIMEOUT", 0.01)
+        agent.ask(YES, NO, ident="late")
+        await agent.outcome()
+        gated(agent, "allow")
+        agent.ask(YES, ident="gated")
+        await agent.outcome()
+        agent.permissions.cancel_all()
+        agent.ask(YES, ident="stopped")
+        await agent.outcome()
+    assert {kind for kind, _ in agent.noted} == {"permission"}
+    assert [(data["request"], data["by"], data["option"]) for _, data in agent.noted] == [
+        ("by-policy", "policy", "y"),
+        (7, "host", "n"),
+        ("taken-back", "withdrawn", None),
+        ("late", "timeout", "n"),
+        ("gated", "gate", "y"),
+        ("stopped", "stop", None),
+    ]
+    first = agent.noted[0][1]
+    assert first["options"] == [
+        {"optionId": "y", "kind": "allow_once"},
+        {"optionId": "n", "kind": "reject_once"},
+    ]
+    assert (first["tool_call"], first["title"], first["seconds"]) == ("call-1", "run", 0)
+    assert agent.noted[3][1]["seconds"] >= 0.01
 
 
 def wrapped(title: Any = "real", message: Any = '{"a":[1]}', **more: Any) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class Masking:
         found: Iterator[secrets.Secret] = iter(())
         if event.ch == "host" and event.dir == "in":
             found = secrets.of_host(content)
-        elif event.ch in ("acp", "client"):
+        elif event.ch in ("acp", "client", "conductor"):
             markers = (*secrets.CLIENT_MARKERS, *secrets.AGENT_MARKERS)
             if any(marker in content for marker in markers):
                 found = secrets.of_acp(content)

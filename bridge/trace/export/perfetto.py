@@ -15,7 +15,10 @@ from bridge.trace.traffic import Traffic
 from bridge.wire import codec
 
 Json = dict[str, Any]
-_LANES = ("host", "client", "acp", "stderr", "process", "bridge", "model", "mcp", "trace")
+_LANES = (
+    *("host", "client", "conductor", "acp", "stderr", "process"),
+    *("bridge", "model", "mcp", "trace"),
+)
 _NAMES = {"acp": "agent (ACP)", "host": "host", "mcp": "MCP servers", "model": "model"}
 
 
