@@ -130,7 +130,7 @@ async def _prompt(session: Session, config: Config) -> responses.Response:
             known = path.read_text().strip()
             await opening.restore(session, None, known, config)
         result = await _turn(session, config)
-        response = responses.turn(request, result, allow_empty=config.allow_empty_tool_reply)
+        response = responses.turn(request, result, allow_empty=session.allows_empty(config))
         if response["ok"] and path is not None and not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(session.session_id or "")
@@ -151,7 +151,7 @@ async def _turn(session: Session, config: Config) -> TurnResult:
         ended.set()
 
     def blocks(can: AgentCapabilities, first: bool) -> list[dict[str, Any]]:
-        return translate.prompt_blocks(config, can, first=first)
+        return translate.prompt_blocks(config, can, first=first, told=session.told)
 
     session.queue.put(PromptJob(config, blocks, respond))
     await ended.wait()

@@ -20,6 +20,31 @@ class ToolInterception(msgspec.Struct):
     secret: str = ""
 
 
+class ModelEndpoint(msgspec.Struct):
+    """What an agent of a profile is told of its model: in `config.model`, beside ModelOptions.
+
+    `base_url`: as clients of that wire want it, with `/v1` for OpenAI's; `wire`: see
+    protocol_schemas.profile. What is not given comes from the daemon's environment.
+    """
+
+    base_url: str | None = None
+    name: str | None = None
+    api_key: str | None = None
+    wire: Literal["chat", "responses", "anthropic", "gemini"] | None = None
+
+
+class AgentOptions(msgspec.Struct, forbid_unknown_fields=True):
+    """What a host may change of an agent's profile. `version`: of its first package; `packages`: of
+    any. `state`: a directory for the agent's own state, kept, so that another process can load its
+    sessions; absent, it is a temporary one.
+    """
+
+    version: str | None = None
+    packages: dict[str, str] = {}
+    disabled_tools: list[str] = []
+    state: str | None = None
+
+
 class Config(msgspec.Struct):
     """How a session's agent is started and its turns are run; times in seconds."""
 
@@ -33,7 +58,7 @@ class Config(msgspec.Struct):
     session_meta: dict[str, Any] | None = None
     client_capabilities: dict[str, Any] | None = None
     tool_interception: ToolInterception | None = None
-    allow_empty_tool_reply: bool = False
+    allow_empty_tool_reply: bool | None = None
     client_services: list[Literal["fs", "terminal", "elicitation"]] = []
     cwd: str | None = None
     env: dict[str, str] = {}
@@ -41,6 +66,7 @@ class Config(msgspec.Struct):
     additional_directories: list[str] | None = None
     protocol_version: int = 1
     agent: str | None = None
+    agent_options: AgentOptions = msgspec.field(default_factory=AgentOptions)
     permission: Literal["allow", "deny", "ask"] | None = None
     model: dict[str, Any] | None = None
     mcp: dict[str, dict[str, Any]] | None = None

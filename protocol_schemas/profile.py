@@ -72,10 +72,10 @@ class Mcp(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class Tools(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """How a tool of its own is switched off: `rule` is what stands for one of them (`${tool}`)
-    where a template says `${disabled_rules}`."""
+    """How tools of its own are switched off, where a template says `${disabled_rules}`: by a list
+    with `rule` for each, `${tool}` in it; or, if `rule` is no table, by a table of it by tool."""
 
-    rule: dict[str, Any] = {}
+    rule: dict[str, Any] | bool = {}
 
 
 class Session(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

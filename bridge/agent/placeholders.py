@@ -1,10 +1,10 @@
 """`${name}` in a profile's templates: which there are, and how they are filled. Pure.
 
 Rules: placeholders stand in strings only, so nothing needs quoting; a string that is one
-placeholder becomes its value, whatever JSON that is; `$${` is a plain `${`. What holds a
-placeholder without a value is left out: a table's entry, a list's item, a variable, an argument, a
-file. An unknown one is an error when the profile is loaded. Used by `bridge.agent.profile` and
-`bridge.agent.rendering`.
+placeholder becomes its value, whatever JSON that is; within other text a list is joined by commas;
+`$${` is a plain `${`. What holds a placeholder without a value is left out: a table's entry, a
+list's item, a variable, an argument, a file; and a table that is empty by that. An unknown one is
+an error when the profile is loaded. Used by `bridge.agent.profile` and `bridge.agent.rendering`.
 """
 
 import re
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from bridge.errors import UsageError
+from bridge.wire import codec
 from protocol_schemas.profile import Profile
 
 KNOWN = frozenset(
@@ -36,11 +37,12 @@ def fill(template: Any, values: Values) -> Any:
     if isinstance(template, str):
         return _fill_text(template, values)
     if isinstance(template, dict):
-        entries = (
+        entries = [
             (fill(key, values), fill(value, values))
             for key, value in cast("dict[str, Any]", template).items()
-        )
-        return {key: value for key, value in entries if key is not ABSENT and value is not ABSENT}
+        ]
+        kept = {key: value for key, value in entries if ABSENT not in (key, value)}
+        return kept if kept or not entries else ABSENT
     if isinstance(template, list):
         items = (fill(item, values) for item in cast("list[Any]", template))
         return [item for item in items if item is not ABSENT]
@@ -60,18 +62,17 @@ def _fill_text(text: str, values: Values) -> Any:
             return "${"
         value = values[match[2]]()
         absent = absent or value is None
-        return _within_text(match[0], value)
+        return "" if value is None else as_text(value)
 
     filled = _FORM.sub(replace, text)
     return ABSENT if absent else filled
 
 
-def _within_text(placeholder: str, value: Any) -> str:
+def as_text(value: Any) -> str:
+    """A value where there must be text: a list of words joined by commas, a table as JSON."""
     if isinstance(value, list):
-        value = ",".join(map(str, cast("list[Any]", value)))
-    if value is not None and not isinstance(value, (str, int)):
-        raise UsageError(f"{placeholder} can only stand alone, not within other text")
-    return str(value)
+        return ",".join(map(str, cast("list[Any]", value)))
+    return value if isinstance(value, str) else codec.encode(value).decode()
 
 
 def used(template: Any) -> set[str]:
@@ -94,9 +95,8 @@ def _found(template: Any, where: str) -> Iterator[tuple[str, str]]:
 
 def check(profile: Profile) -> None:
     """Raises UsageError where a profile is not right as a whole, though each field of it is."""
-    wires = [set(use.values) for use in profile.wires.values()]
-    common = frozenset(f"wire.{name}" for name in set.intersection(*wires))
-    launch, known = profile.launch, KNOWN | common
+    words = {f"wire.{name}" for use in profile.wires.values() for name in use.values}
+    launch, known = profile.launch, KNOWN | words
     _check(launch.command, "launch.command", known)
     _check(launch.environment, "launch.environment", known)
     _check(profile.session.meta, "session.meta", known)
@@ -127,10 +127,11 @@ def check(profile: Profile) -> None:
             raise UsageError(f"quirks.exits: {code!r} is no exit code")
 
 
-def everywhere(profile: Profile) -> set[str]:
+def everywhere(profile: Profile, *, with_command: bool = True) -> set[str]:
     """The placeholders used at the agent's start: in its command, environment and files."""
+    command = profile.launch.command if with_command else []
     files = [[file.text, file.json, file.toml] for file in profile.files if not file.executable]
-    return used([profile.launch.command, profile.launch.environment, files])
+    return used([command, profile.launch.environment, files])
 
 
 def _check(template: Any, where: str, known: frozenset[str]) -> None:

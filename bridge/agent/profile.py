@@ -12,12 +12,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from bridge.agent import placeholders
 from bridge.errors import UsageError
 from bridge.wire import codec
-from protocol_schemas.profile import Profile, Version
+from protocol_schemas.profile import Profile
 
 
 def directory(environment: Mapping[str, str]) -> Path:
@@ -67,22 +65,6 @@ def parse(text: str, where: str, name: str | None = None) -> Profile:
             f"agent profile {where}: name is {profile.name!r}; it must be the file's, {name!r}"
         )
     return profile
-
-
-def with_version(profile: Profile, version: str | None) -> Profile:
-    """The profile with another version of its first package; raises UsageError."""
-    if version is None:
-        return profile
-    if profile.install is None:
-        raise UsageError(f"agent profile {profile.name} installs nothing: it takes no version")
-    try:
-        codec.convert(version, Version)
-    except codec.JSONError:
-        raise UsageError(f"version {version!r}: letters, digits and . _ + - only") from None
-    packages = dict(profile.install.packages)
-    packages[next(iter(packages))] = version
-    install = msgspec.structs.replace(profile.install, packages=packages)
-    return msgspec.structs.replace(profile, install=install)
 
 
 def _read(path: Path, name: str | None = None) -> Profile:

@@ -53,6 +53,10 @@ class Agent:
         """Why it is gone; set before its open calls fail, and at the latest when `gone` is."""
         self.gone = anyio.Event()
         self.stopping = False
+        self.ignores_eof = False
+        """Whether it is known not to end at the end of its stdin, so that nobody waits for that."""
+        self.exits: Mapping[str, str] = {}
+        """What some of its exit codes are known to mean."""
         self._env = env
         self._family = family
         self._on_stderr = on_stderr
@@ -111,7 +115,7 @@ class Agent:
             self.death = self._cause(lived, fault)
             self.explain()
             self._on_exit(self)
-            connection.end(self.death.message)
+            self.client.end(self.death.message)
 
     def _cause(self, lived: bool, fault: Exception | None) -> BridgeError:
         status = self.process.status
@@ -128,6 +132,8 @@ class Agent:
             words = "the agent closed its stdout while it was running, and was stopped"
             return BridgeError(words, code="protocol", origin="agent", extra=extra)
         words = f"the agent ended ({status or 'killed'})"
+        if status is not None and (meaning := self.exits.get(str(status.code))):
+            words = f"{words}: {meaning}"
         return BridgeError(words, code="agent_exited", origin="agent", extra=extra)
 
     async def _watch_exit(self) -> None:
@@ -172,6 +178,7 @@ class Agent:
         than the grace after TERM.
         """
         self.stopping = True
+        eof = 0 if self.ignores_eof else eof
         await self.process.stop(eof=eof, term=term, kill=kill, hasten=hasten)
         with anyio.CancelScope(shield=True):
             with anyio.move_on_after(max(term, 0.2)):

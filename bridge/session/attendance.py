@@ -74,7 +74,10 @@ async def _end(session: "Session", turn: Turn, limits: Limits) -> None:
     if ended():
         return
     if turn.answered:
-        await _late_text(session, turn)
+        if turn.wants_text:
+            await _late_text(session, turn)
+        with anyio.move_on_after(session.settle):
+            await session.until(ended)
         session.end_turn(turn)
         return
     with anyio.move_on_after(limits.grace):

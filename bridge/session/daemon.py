@@ -101,6 +101,7 @@ class Daemon:
         self, graces: Graces | None = None, *, longest: float = math.inf
     ) -> dict[str, Any]:
         """Closes all sessions side by side; gives the close metadata of the default one.
+            await self._launcher.release(session.name)
 
         `longest`: seconds of close_grace that are granted at most."""
         self.ending = True

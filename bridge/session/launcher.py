@@ -29,17 +29,22 @@ from protocol_schemas.host import Config
 
 if TYPE_CHECKING:
     from bridge.agent.terminals import Terminals
+    from bridge.session.placement import Placement, State
+    from protocol_schemas.profile import Profile
 
 START_TIMEOUT = 60.0
 _INFO = {"name": "acp-mcp-bridge", "title": "ACP MCP Bridge", "version": __version__}
 
 
 class Opened(msgspec.Struct):
-    """An ACP session on a running agent. `result`: the opening request's result."""
+    """An ACP session on a running agent. `result`: the opening request's result; `told`: the
+    system prompt, if the agent has been told it; `profile`: the agent's, if it has one."""
 
     agent: Agent
     session_id: str
     result: dict[str, Any]
+    told: str | None = None
+    profile: "Profile | None" = None
 
     def description(self) -> dict[str, Any]:
         """The result of `open` (HOST_PROTOCOL §4)."""
@@ -84,17 +89,24 @@ class Launcher:
         self._room = room
         self._taps = observers.taps
         self._note = observers.note
+        self._secret = observers.secret
+        self._placed: dict[Agent, Placement] = {}
+        self._states: dict[str, State] = {}
 
     async def start(self, name: str, config: Config, *, native: bool) -> Agent:
         """A running, initialized agent; raises BridgeError."""
-        argv = translate.require_command(config)
         if config.protocol_version != 1:
             raise BridgeError(
                 f"protocol_version {config.protocol_version} is not spoken with agents; 1 is",
                 code="unsupported",
             )
-        env = agent_environment(self._environment, config.env)
-        argv, env = await self._proxies.launch(name, config, (argv, env))
+        placed = None if config.agent is None else await self._place(name, config)
+        if placed is not None:
+            argv, env = placed.argv, placed.environment
+        else:
+            argv = translate.require_command(config)
+            env = agent_environment(self._environment, config.env)
+            argv, env = await self._proxies.launch(name, config, (argv, env))
         agent = Agent(
             argv,
             env=env,
@@ -107,6 +119,10 @@ class Launcher:
             room=self._room,
             tap=None if self._taps is None else self._taps("acp", name),
         )
+        if placed is not None:
+            self._placed = {agent: placed, **self._living()}
+            agent.ignores_eof = placed.profile.quirks.ignores_eof
+            agent.exits = placed.profile.quirks.exits
         await self._group.start(agent.run)
         self._note("process", "start", _described(agent), session=name)
         try:
@@ -115,6 +131,32 @@ class Launcher:
             await agent.stop(eof=0.5, term=1.0)
             raise
         return agent
+
+    async def _place(self, name: str, config: Config) -> "Placement":
+        """The agent of a profile, its state in the directory that the session has, or gets."""
+        from bridge.session import placement  # only where an agent is named
+
+        state = self._states.get(name)
+        if state is None:
+            state = self._states[name] = await placement.make_state(config)
+        return await placement.place(
+            name,
+            config,
+            self._environment,
+            self._proxies,
+            state,
+            cwd=_absolute(config.cwd),
+            secret=self._secret,
+        )
+
+    def _living(self) -> "dict[Agent, Placement]":
+        return {agent: placed for agent, placed in self._placed.items() if agent.death is None}
+
+    async def release(self, name: str) -> None:
+        """The session is closed: its agent's state goes, unless a fork shares the agent."""
+        state = self._states.pop(name, None)
+        if state is not None and state not in self._states.values():
+            await state.remove()
 
     async def _initialize(self, agent: Agent, config: Config, *, native: bool) -> None:
         wanted = capabilities(config, native=native)
@@ -136,6 +178,8 @@ class Launcher:
         """`session/fork` of a session of the same agent."""
         if not agent.client.capabilities.session("fork"):
             raise unsupported("the agent does not support fork: it did not advertise session/fork")
+        if (placed := self._placed.get(agent)) is not None:
+            self._states[sink.name] = placed.state
         await self._create("session/fork", agent, {"sessionId": session_id}, config, sink, done)
 
     async def _create(
@@ -152,7 +196,7 @@ class Launcher:
                 method,
                 params | await self._params(agent, config, sink.name),
                 sink,
-                lambda result: done(Opened(agent, result["sessionId"], result)),
+                lambda result: done(self._opened(agent, result["sessionId"], result)),
             )
 
     async def restore(
@@ -179,7 +223,10 @@ class Launcher:
         try:
             with failures(agent, method):
                 await agent.client.restore(
-                    method, params, sink, lambda result: done(Opened(agent, session_id, result))
+                    method,
+                    params,
+                    sink,
+                    lambda result: done(self._opened(agent, session_id, result)),
                 )
         except BridgeError as error:
             if error.code == "agent_error":
@@ -199,21 +246,31 @@ class Launcher:
         )
 
     async def _params(self, agent: Agent, config: Config, name: str) -> dict[str, Any]:
-        can = agent.client.capabilities.mcp_capabilities
-        servers = await self._proxies.servers(
-            name, config, translate.mcp_servers(config), http=can is not None and can.http
-        )
-        params: dict[str, Any] = {
-            "cwd": _absolute(config.cwd),
-            "mcpServers": servers,
-        }
+        can, placed = agent.client.capabilities, self._placed.get(agent)
+        params: dict[str, Any] = {"cwd": _absolute(config.cwd), "mcpServers": []}
+        if placed is None or placed.takes_mcp:
+            params["mcpServers"] = await self._proxies.servers(
+                name,
+                config,
+                translate.mcp_servers(config),
+                http=can.mcp_capabilities is not None and can.mcp_capabilities.http,
+            )
         if config.additional_directories:
-            if not agent.client.capabilities.session("additionalDirectories"):
+            if not can.session("additionalDirectories"):
                 raise unsupported("the agent did not advertise additionalDirectories")
             params["additionalDirectories"] = config.additional_directories
-        if config.session_meta:
+        if placed is not None:
+            params |= placed.params(config, can)
+        elif config.session_meta:
             params["_meta"] = config.session_meta
         return params
+
+    def _opened(self, agent: Agent, session_id: str, result: dict[str, Any]) -> Opened:
+        placed = self._placed.get(agent)
+        if placed is None:
+            return Opened(agent, session_id, result)
+        told = placed.told(agent.client.capabilities)
+        return Opened(agent, session_id, result, told, placed.profile)
 
 
 def _absolute(cwd: str | None) -> str:
@@ -251,7 +308,10 @@ def check_unchanged(given: Config, held: Config) -> None:
     session runs with. Generation A names all of the session's settings in each prompt; B and C may
     leave them out."""
     legacy = given.messages is not None
-    pairs: list[tuple[str, Any, Any]] = [("command", given.command, held.command)]
+    pairs: list[tuple[str, Any, Any]] = [
+        ("command", given.command, held.command),
+        ("agent", given.agent, held.agent),
+    ]
     if legacy:
         pairs += [
             ("mcp_urls", given.mcp_urls or {}, held.mcp_urls or {}),

@@ -13,6 +13,7 @@ import msgspec
 
 from bridge.agent.supervisor import Agent
 from bridge.errors import BridgeError, invalid_request
+from bridge.session.faults import failures
 from bridge.session.jobs import Announce, unsaid
 from bridge.session.launcher import START_TIMEOUT, Done
 from protocol_schemas.host import Config
@@ -29,6 +30,7 @@ async def create(session: "Session", config: Config, announce: Announce = unsaid
         await session.launcher.new(agent, config, session, done)
 
     await _open(session, config, make, announce, first=True)
+    await _set_mode(session)
 
 
 async def restore(
@@ -114,6 +116,23 @@ async def _open(
         raise
     finally:
         session.opening = False
+
+
+async def _set_mode(session: "Session") -> None:
+    """The mode that the agent's profile wants for a new session; without it, it must not run."""
+    profile = None if session.opened is None else session.opened.profile
+    if profile is None or profile.session.mode is None:
+        return
+    agent, mode = session.living(), profile.session.mode
+    try:
+        with failures(agent, "session/set_mode"):
+            await agent.client.connection.request(
+                "session/set_mode", {"sessionId": session.session_id, "modeId": mode}
+            )
+    except BridgeError as error:
+        error.message = f"the mode {mode!r} could not be set: {error.message}"
+        await agent.stop(eof=0.3, term=0.5)
+        raise
 
 
 def _start_timeout(config: Config) -> float:

@@ -142,11 +142,11 @@ class Operations:
         def respond(result: TurnResult) -> None:
             self._daemon.counters["turns"] += 1
             result.limit = self._daemon.proxies.stopped_by(name)
-            allow = config.allow_empty_tool_reply
+            allow = session.allows_empty(config)
             self._host.send(responses.turn(request, result, allow_empty=allow))
 
         def blocks(can: AgentCapabilities, first: bool) -> list[Block]:
-            return translate.prompt_blocks(config, can, first=first)
+            return translate.prompt_blocks(config, can, first=first, told=session.told)
 
         session.queue.put(PromptJob(config, blocks, respond, opening=opening))
 

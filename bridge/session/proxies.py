@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
+from msgspec.structs import replace
 
 from bridge.errors import BridgeError, RequestFailed, UsageError, invalid_request
 from bridge.io.process import Family
 from bridge.session.observers import UNOBSERVED, Observers
 from bridge.wire import codec
-from protocol_schemas.host import Config
+from protocol_schemas.host import Config, ModelEndpoint
 
 if TYPE_CHECKING:
     from bridge.mcp.service import McpProxy
@@ -150,7 +151,7 @@ class Proxies:
         if not found:
             return launch
         try:
-            options = codec.convert(config.model or {}, ModelOptions)
+            options = codec.convert(_options(config), ModelOptions)
             proxy = await self._model_proxy()
             env, argv = rewrite(
                 env,
@@ -161,6 +162,25 @@ class Proxies:
         except (codec.JSONError, UsageError) as error:
             raise invalid_request(f"config.model: {error}") from None
         return argv, env
+
+    @property
+    def intercept(self) -> str | None:
+        """The interception server, for agents that are told their model by a profile."""
+        return self._policy.intercept
+
+    async def place_model(self, session: str, config: Config, url: str) -> str:
+        """The URL that the agent of a profile shall have in place of its model's; raises as
+        `launch`."""
+        if not self._policy.model or config.model_proxy == "off":
+            return url
+        from protocol_schemas.model import ModelOptions
+
+        try:
+            options = codec.convert(_options(config), ModelOptions)
+            proxy = await self._model_proxy()
+            return proxy.route(url, session=session, options=options)
+        except (codec.JSONError, UsageError) as error:
+            raise invalid_request(f"config.model: {error}") from None
 
     async def _model_proxy(self) -> "ModelProxy":
         async with self._lock:
@@ -213,6 +233,29 @@ class Proxies:
     def end(self) -> None:
         """Ends both proxies; the daemon's group waits for them."""
         self._ending.set()
+
+
+def _options(config: Config) -> Json:
+    """`config.model` as the proxy's options: without what an agent's profile is told of it."""
+    given = config.model or {}
+    if config.agent is None:
+        return given
+    return {
+        key: value for key, value in given.items() if key not in ModelEndpoint.__struct_fields__
+    }
+
+
+def endpoint_of(config: Config) -> ModelEndpoint:
+    """What `config.model` says of the model itself, `upstream` being another word for its URL.
+
+    Raises BridgeError(invalid_request)."""
+    given = config.model or {}
+    try:
+        model = codec.convert(given, ModelEndpoint)
+    except codec.JSONError as error:
+        raise invalid_request(f"config.model: {error}") from None
+    upstream = given.get("upstream")
+    return replace(model, base_url=upstream) if isinstance(upstream, str) else model
 
 
 async def _result(answer: Any) -> Any:

@@ -57,7 +57,8 @@ class Session:
         self.config = Config()
         self.agent: Agent | None = None
         self.session_id: str | None = None
-        self.opened: dict[str, Any] = {}
+        self.opened: Opened | None = None
+        """How its ACP session was made."""
         self.turn: Turn | None = None
         self.turns = 0
         self.strays = 0
@@ -96,13 +97,32 @@ class Session:
         """Whether the agent has asked something that the gate or the host has yet to answer."""
         return self.permissions.waiting or self.services.waiting
 
+    @property
+    def told(self) -> str | None:
+        """The system prompt that its agent was told when the session was made."""
+        return None if self.opened is None else self.opened.told
+
+    @property
+    def settle(self) -> float:
+        """Seconds after a turn's response in which its agent still tells something of it."""
+        profile = None if self.opened is None else self.opened.profile
+        return 0.0 if profile is None else profile.quirks.settle
+
+    def allows_empty(self, config: Config) -> bool:
+        """Whether a prompt with this config may end without text behind its tool calls."""
+        for given in (config.allow_empty_tool_reply, self.config.allow_empty_tool_reply):
+            if given is not None:
+                return given
+        profile = None if self.opened is None else self.opened.profile
+        return profile is not None and profile.quirks.allow_empty_tool_reply
+
     def event(self, name: str, fields: dict[str, Any]) -> None:
         """Sends the host an event of this session, if it wants its kind."""
         self.host.event(name, self.name, self.turn.number if self.turn else None, fields)
 
     def adopt(self, opened: Opened, config: Config, announce: Announce, *, first: bool) -> None:
         """The reader's: takes an ACP session for its own, before any more of it comes."""
-        self.agent, self.session_id, self.opened = opened.agent, opened.session_id, opened.result
+        self.agent, self.session_id, self.opened = opened.agent, opened.session_id, opened
         self.config = config
         self._first = first
         self.opening = self.replaying = False
@@ -180,7 +200,8 @@ class Session:
         if self._first and config.messages is None:
             given = config.system_prompt
             system = self.config.system_prompt if given is None else given
-            blocks = [*translate.system_blocks(system), *blocks]
+            if system != self.told:
+                blocks = [*translate.system_blocks(system), *blocks]
         return blocks
 
     def _begin(self, job: PromptJob) -> Turn:
@@ -204,7 +225,7 @@ class Session:
         except codec.JSONError as error:
             words = f"the agent's answer to session/prompt cannot be read: {error}"
             turn.fail(BridgeError(words, code="protocol", origin="agent"))
-        if turn.wants_text:
+        if turn.wants_text or (turn.answered and self.settle):
             self._changed.set()
         else:
             self.end_turn(turn)

@@ -18,15 +18,17 @@ _NATIVE = ("resource_link", "resource", "audio", "image")
 _NEEDS = {"image": "image", "audio": "audio", "resource": "embeddedContext"}
 
 
-def prompt_blocks(config: Config, capabilities: AgentCapabilities, *, first: bool) -> list[Block]:
+def prompt_blocks(
+    config: Config, capabilities: AgentCapabilities, *, first: bool, told: str | None = None
+) -> list[Block]:
     """The prompt of a turn, of `user_contents` without the system prompt. `first`: no turn has run
-    in this session, and it was not restored.
+    in this session, and it was not restored; `told`: the system prompt the agent has been told.
 
     Raises BridgeError: invalid_request for content that is not understood or empty, unsupported
     for content the agent cannot take.
     """
     legacy = config.messages is not None
-    blocks = _transcript(config, first=first) if legacy else _contents(config)
+    blocks = _transcript(config, first=first, told=told) if legacy else _contents(config)
     if not blocks:
         lacking = "messages (after the last assistant's)" if legacy else "user_contents"
         raise invalid_request(f"the prompt has no content: config.{lacking} is empty")
@@ -65,7 +67,7 @@ def _contents(config: Config) -> list[Block]:
     return blocks
 
 
-def _transcript(config: Config, *, first: bool) -> list[Block]:
+def _transcript(config: Config, *, first: bool, told: str | None) -> list[Block]:
     messages = [
         (f"config.messages[{index}].content", message)
         for index, message in enumerate(config.messages or [])
@@ -75,7 +77,7 @@ def _transcript(config: Config, *, first: bool) -> list[Block]:
             i for i, (_, message) in enumerate(messages, 1) if message.get("role") == "assistant"
         ]
         messages = messages[after[-1] if after else 0 :]
-    elif config.system_prompt:
+    elif config.system_prompt and config.system_prompt != told:
         system = {"role": "system", "content": config.system_prompt}
         messages.insert(0, ("config.system_prompt", system))
     bare = len(messages) == 1 and messages[0][1].get("role") == "user"
@@ -161,14 +163,10 @@ def mcp_servers(config: Config) -> list[dict[str, Any]]:
 
 def require_command(config: Config) -> list[str]:
     """The agent's command line; raises BridgeError."""
-    if config.agent is not None and not config.command:
-        raise BridgeError(
-            f"config.agent {config.agent!r}: there are no agent profiles yet; give config.command",
-            code="unsupported",
-        )
     if not config.command or not config.command[0]:
         raise BridgeError(
-            'config.command is empty: give the agent as a list, e.g. ["node", "agent.js"]',
+            'config.command is empty: give the agent as a list, e.g. ["node", "agent.js"], '
+            "or by its profile's name in config.agent",
             code="invalid_request",
             origin="host",
         )

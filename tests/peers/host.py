@@ -40,7 +40,7 @@ def line(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode() + b"\n"
 
 
-def config(generation: str, contents: list[Any], agent: list[str] | None, **more: Any) -> Frame:
+def config(generation: str, contents: list[Any], command: list[str] | None, **more: Any) -> Frame:
     """A prompt's config in generation A, B or C; `contents` are user contents."""
     if generation == "A":
         shape: Frame = {"messages": [{"role": "user", "content": item} for item in contents]}
@@ -49,8 +49,8 @@ def config(generation: str, contents: list[Any], agent: list[str] | None, **more
         shape = {"user_contents": contents, "mcp_headers": {}, "client_capabilities": {}}
         shape |= {"tool_interception": None}
     base: Frame = {"mcp_urls": {}, "system_prompt": "", "session_meta": {}}
-    if agent is not None:
-        base["command"] = agent
+    if command is not None:
+        base["command"] = command
     return base | shape | more
 
 
@@ -231,22 +231,22 @@ class Host:
         return self.answer(self.send(operation, **fields), seconds)
 
     def start(
-        self, agent: list[str] | None, *contents: Any, session: str = "", **more: Any
+        self, command: list[str] | None, *contents: Any, session: str = "", **more: Any
     ) -> int | None:
         """Sends a prompt; its id."""
         named = {"session": session} if session else {}
-        settings = config(self.generation, list(contents), agent, **more)
+        settings = config(self.generation, list(contents), command, **more)
         return self.send("prompt", config=settings, **named)
 
     def prompt(
-        self, agent: list[str] | None, *contents: Any, seconds: float = PATIENCE, **more: Any
+        self, command: list[str] | None, *contents: Any, seconds: float = PATIENCE, **more: Any
     ) -> Frame:
         """One turn; the response."""
-        return self.answer(self.start(agent, *contents, **more), seconds)
+        return self.answer(self.start(command, *contents, **more), seconds)
 
-    def reply(self, agent: list[str] | None, *contents: Any, **more: Any) -> str:
+    def reply(self, command: list[str] | None, *contents: Any, **more: Any) -> str:
         """One turn that must succeed; its text."""
-        response = self.prompt(agent, *contents, **more)
+        response = self.prompt(command, *contents, **more)
         assert response.get("ok") is True, f"{response}\n{self.stderr()[-2000:]}"
         return response["reply"] if self.generation == "A" else response["result"]["reply"]
 
