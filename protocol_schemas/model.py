@@ -35,6 +35,7 @@ class ChatRequest(msgspec.Struct, gc=False):
     functions: Raw = ABSENT
     max_tokens: Raw = ABSENT
     max_completion_tokens: Raw = ABSENT
+    response_format: Raw = ABSENT
 
 
 class ModelLimits(msgspec.Struct, forbid_unknown_fields=True):
@@ -59,8 +60,12 @@ class ModelOptions(msgspec.Struct, forbid_unknown_fields=True):
     assistant content without tool calls becomes "". `tool_call_content`: what becomes of it beside
     tool calls. `drop_empty_tool_calls`: `tool_calls: []` is left out. `drop_nulls`: null
     `refusal`, `function_call` and `audio` are left out. `drop_unoffered_calls`: calls to tools
-    that the request did not offer are taken out of responses. `idle_timeout`: seconds without a
-    byte from the upstream.
+    that the request did not offer are taken out of responses. `answer_models`: where the upstream
+    has no list of models, the proxy answers with one of `models` and what requests have named.
+    `idle_timeout`: seconds without a byte from the upstream.
+
+    `headers` and `api_type` go to an agent that is told its model by `providers/set`: the headers
+    of its requests, and the API it shall speak (the agent's own choice if None).
     """
 
     upstream: str | None = None
@@ -69,6 +74,10 @@ class ModelOptions(msgspec.Struct, forbid_unknown_fields=True):
     drop_empty_tool_calls: bool = False
     drop_nulls: bool = False
     drop_unoffered_calls: bool = False
+    answer_models: bool = True
+    models: list[str] = []
+    headers: dict[str, str] = {}
+    api_type: str | None = None
     idle_timeout: Seconds | None = None
     limits: ModelLimits = msgspec.field(default_factory=ModelLimits)
 
@@ -97,9 +106,13 @@ class ModelEvent(msgspec.Struct, omit_defaults=True):
     """One exchange between an agent and a model server, told when it has ended.
 
     `purpose`: `turn` (a generation), `side` (title generation, probes), `count`, `models` or
-    `other`. Times are seconds: `at` on the wall clock, the others since then. `outcome`:
-    `complete`, `cut` (the upstream broke off), `gone` (the agent left), `refused` (answered by the
-    proxy), `failed` (the upstream could not be reached or understood).
+    `other`; `side`: which side call it was (bridge.rules.side_calls), `other` where that is not
+    known. `again`: the agent's own question for more, after an answer without text. Times are
+    seconds: `at` on the wall clock, the others since then. `outcome`: `complete`, `cut` (the
+    upstream broke off), `gone` (the agent left), `refused` (answered by the proxy), `failed` (the
+    upstream could not be reached or understood). `error`: what went wrong, in the proxy's words or
+    (short, credentials masked) the upstream's. `stand_in`: the proxy answered in the place of an
+    upstream that said `status`.
     """
 
     event: str
@@ -113,6 +126,9 @@ class ModelEvent(msgspec.Struct, omit_defaults=True):
     at: float
     outcome: str
     status: int | None = None
+    side: str | None = None
+    again: bool = False
+    stand_in: bool = False
     model: str | None = None
     stream: bool = False
     request_bytes: int = 0
@@ -126,3 +142,26 @@ class ModelEvent(msgspec.Struct, omit_defaults=True):
     limit: str | None = None
     error: str | None = None
     changes: list[Change] = []
+
+
+class ModelError(msgspec.Struct):
+    """A generation of a turn that failed. `status`: what the agent was answered with, None where it
+    was nothing; `error`: the upstream's words, or the proxy's. `purpose`: `turn`, or `side` with
+    the kind of `side` call. `recovered`: a later generation of the turn succeeded.
+    """
+
+    exchange: int
+    status: int | None
+    error: str
+    purpose: str
+    side: str | None = None
+    recovered: bool = False
+
+
+class ModelTurn(msgspec.Struct):
+    """What a turn's model calls came to. `last`: how its last generation ended, None without one or
+    where a limit stopped it.
+    """
+
+    errors: list[ModelError] = []
+    last: Literal["answered", "failed"] | None = None

@@ -60,6 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="take calls to tools that were not offered out of responses",
     )
+    rules.add_argument(
+        "--no-answer-models",
+        action="store_true",
+        help="pass it on where the upstream has no list of models",
+    )
     limits = parser.add_argument_group("limits", "soft by one call; a refused call gets a 400")
     limits.add_argument("--max-turns", metavar="N", type=int, help="model calls")
     limits.add_argument("--max-turn-tokens", metavar="N", type=int, help="tokens of one answer")
@@ -167,6 +172,7 @@ def _settings(options: argparse.Namespace) -> "ModelOptions":
         drop_empty_tool_calls=options.drop_empty_tool_calls,
         drop_nulls=options.drop_nulls,
         drop_unoffered_calls=options.drop_unoffered_calls,
+        answer_models=not options.no_answer_models,
         idle_timeout=options.idle_timeout,
         limits=ModelLimits(
             options.max_turns,

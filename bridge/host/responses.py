@@ -31,6 +31,8 @@ class Result(Protocol):
     usage: dict[str, Any] | None
     tool_statuses: list[str]
     limit: str | None
+    model_errors: list[dict[str, Any]] | None
+    open_tool_calls: list[str]
     error: BridgeError | None
 
     @property
@@ -101,6 +103,8 @@ def _beside(result: Result) -> Response:
         "usage": result.usage,
         "truncated": result.outcome == "truncated" or result.limit is not None,
         **({} if result.limit is None else {"limit": result.limit}),
+        **({} if result.model_errors is None else {"model_errors": result.model_errors}),
+        **({"open_tool_calls": result.open_tool_calls} if result.open_tool_calls else {}),
     }
 
 
@@ -110,13 +114,25 @@ def _turn_a(request: Request, result: Result, allow_empty: bool) -> Response:
     finished = bool(result.tool_statuses) and all(
         status in ("completed", "failed") for status in result.tool_statuses
     )
-    if result.visible or (allow_empty and finished and result.stop_reason == "end_turn"):
+    broken = result.outcome == "model_failed"
+    if result.visible or (
+        allow_empty and finished and result.stop_reason == "end_turn" and not broken
+    ):
         return {"ok": True, "reply": result.reply}
     words = (
         "the agent's turn ended without visible text "
         f"(stop_reason={result.stop_reason}, tool_statuses={result.tool_statuses})"
     )
+    if broken:
+        words = f"{_model_words(result)}; {words}"
+        return failure(request, BridgeError(words, code="model_upstream", origin="model"))
     return failure(request, BridgeError(words, code="agent_error", origin="agent"))
+
+
+def _model_words(result: Result) -> str:
+    """What the model said to the turn's last generation."""
+    last = next(e for e in reversed(result.model_errors or []) if e["purpose"] == "turn")
+    return f"the model answered {last['status']}: {last['error']}"
 
 
 def cut(response: Response, words: str) -> Response:

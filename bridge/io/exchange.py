@@ -60,6 +60,12 @@ class Exchange:
     been cancelled before.
     """
 
+    __slots__ = (
+        *("method", "target", "version", "headers", "fields", "length", "framing", "keep_alive"),
+        *("status", "whole", "_channel", "_body", "_rest", "_asked", "_to_the_end", "_chunked"),
+        "_left",
+    )
+
     def __init__(self, channel: Channel, request: http_head.Request, rest: bytes = b"") -> None:
         self._channel = channel
         self.method, self.target, self.version = request.method, request.target, request.version

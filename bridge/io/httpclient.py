@@ -38,6 +38,11 @@ class Call:
     the stream's iteration raised.
     """
 
+    __slots__ = (
+        *("_pool", "_method", "_head", "_parts", "_stream", "_interim", "_idle_timeout", "_wire"),
+        *("_tasks", "_sent", "_failure", "_response", "_rest", "_reuse"),
+    )
+
     def __init__(
         self,
         pool: Pool,

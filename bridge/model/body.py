@@ -5,23 +5,25 @@ goes on plain, without its Content-Encoding. What cannot be read goes on unchang
 for the record, unless a limit depends on it (415). Used by bridge.model.relay.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import anyio
 import anyio.to_thread
 import msgspec
 
-from bridge.model import dialects
+from bridge.model import dialects, facts
 from bridge.model.call_filter import names
-from bridge.model.dialects import Dialect, Facts, Kind
+from bridge.model.dialects import Dialect, Kind
 from bridge.model.encodings import EncodingError, TooLong, decode
+from bridge.model.facts import Facts
 from bridge.rules import content, empty_tool_calls, limits, null_fields
 from bridge.rules.message import Edits
 from bridge.wire import codec
 from bridge.wire.json_scan import NotJSON, Text, raw_object
 from bridge.wire.splice import Chat, Spliced, edit_fields
 from protocol_schemas.model import ABSENT, ChatMessage, ChatRequest, ModelOptions, Raw
+from protocol_schemas.profile import SideCall
 
 CEILING = 1 << 30
 """Bytes of a body that is read, as sent and decoded: far above what any model takes."""
@@ -49,7 +51,8 @@ class Mended(msgspec.Struct, gc=False):
 class Mender:
     """What one route's options do to a body. Made once a route."""
 
-    def __init__(self, options: ModelOptions) -> None:
+    def __init__(self, options: ModelOptions, side_calls: Sequence[SideCall] = ()) -> None:
+        self.side_calls = side_calls
         self._cap = options.limits.max_turn_tokens
         self.filters = options.drop_unoffered_calls
         self._rules: list[tuple[str, MessageRule]] = []
@@ -91,37 +94,31 @@ class Mender:
                 offered = names(chat.request.tools, chat.request.functions)
             elif not tell and self._cap is None:
                 return Mended(chat.splice(self._rules))
-            fields = _fields(chat.request)
-            top = None if self._cap is None else (_LIMIT, _lower(dialect, fields, self._cap))
-            return Mended(chat.splice(self._rules, top), dialects.facts(dialect, fields), offered)
+            found = facts.of_chat(chat.request, text, self.side_calls)
+            top = None
+            if self._cap is not None:
+                top = (_LIMIT, _lower(dialect, _caps(chat.request), self._cap))
+            return Mended(chat.splice(self._rules, top), found, offered)
         except NotJSON:
             return Mended(None)
 
     def _capped(self, text: Text, dialect: Dialect) -> Mended:
-        facts, fields = read_facts(dialect, text)
+        try:
+            fields = raw_object(text)
+        except (msgspec.DecodeError, RecursionError):
+            fields = {}
+        found = facts.of_fields(dialect, fields, self.side_calls)
         if self._cap is None:
-            return Mended(None, facts)
+            return Mended(None, found)
         if dialect == "gemini":
-            return Mended(_lower_gemini(text, fields, self._cap), facts)
+            return Mended(_lower_gemini(text, fields, self._cap), found)
         edits = _lower(dialect, fields, self._cap)
-        return Mended(edit_fields(text, _LIMIT, edits) if edits else None, facts)
+        return Mended(edit_fields(text, _LIMIT, edits) if edits else None, found)
 
 
-def read_facts(dialect: Dialect, text: Text) -> tuple[Facts, dict[str, Raw]]:
-    """What a request of another dialect says of itself, and its fields."""
-    try:
-        fields = raw_object(text)
-    except (msgspec.DecodeError, RecursionError):
-        return Facts(), {}
-    return dialects.facts(dialect, fields), fields
-
-
-def _fields(request: ChatRequest) -> dict[str, Raw]:
-    known = ("model", "stream", "tools", "functions", "max_tokens", "max_completion_tokens")
-    fields: dict[str, Raw] = {name: getattr(request, name) for name in known}
-    if request.messages:
-        fields["messages"] = request.messages[0].content
-    return {name: raw for name, raw in fields.items() if raw != ABSENT}
+def _caps(request: ChatRequest) -> dict[str, Raw]:
+    caps = {name: getattr(request, name) for name in dialects.TOKEN_CAPS["chat"]}
+    return {name: raw for name, raw in caps.items() if raw != ABSENT}
 
 
 def _lower(dialect: Dialect, fields: dict[str, Raw], cap: int) -> Edits:

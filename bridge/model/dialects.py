@@ -1,7 +1,7 @@
 """The model APIs, by path: what an exchange is for, and where its answer says what it cost.
 
 Rule: read, never required. An answer that says nothing, or something else, leaves the fields empty.
-Pure; used by bridge.model.record (answers) and bridge.model.relay (requests).
+Pure; used by bridge.model.record and bridge.model.relay. What a request says is facts.py's.
 """
 
 import re
@@ -11,8 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import astuple
 
+from bridge.model import faults
 from bridge.wire import codec, sse
-from protocol_schemas.model import Raw, Usage
+from protocol_schemas.model import Usage
 
 Dialect = Literal["chat", "completions", "anthropic", "responses", "gemini", "other"]
 Purpose = Literal["turn", "side", "count", "models", "other"]
@@ -20,11 +21,11 @@ Purpose = Literal["turn", "side", "count", "models", "other"]
 _GEMINI = re.compile(r"/models/[^/]+:(generateContent|streamGenerateContent|countTokens)$")
 _MODELS = re.compile(r"/models(/[^:]*)?$")
 _TELLING = {
-    "chat": re.compile(rb'"(?:usage"\s*:\s*\{|finish_reason"\s*:\s*")'),
-    "completions": re.compile(rb'"(?:usage"\s*:\s*\{|finish_reason"\s*:\s*")'),
-    "anthropic": re.compile(rb'"message_(?:start|delta)"'),
-    "responses": re.compile(rb'"response\.(?:completed|incomplete|failed)"'),
-    "gemini": re.compile(rb'"(?:usageMetadata|finishReason)"'),
+    "chat": re.compile(rb'"(?:(?:usage|error)"\s*:\s*\{|(?:finish_reason|error)"\s*:\s*")'),
+    "completions": re.compile(rb'"(?:(?:usage|error)"\s*:\s*\{|(?:finish_reason|error)"\s*:\s*")'),
+    "anthropic": re.compile(rb'"(?:message_(?:start|delta)|error)"'),
+    "responses": re.compile(rb'"response\.(?:completed|incomplete|failed)"|"type"\s*:\s*"error"'),
+    "gemini": re.compile(rb'"(?:usageMetadata|finishReason|error)"'),
 }
 TOKEN_CAPS = {
     "chat": ("max_completion_tokens", "max_tokens"),
@@ -68,45 +69,6 @@ def kind(method: str, path: str) -> Kind:
     return Kind("other", "other")
 
 
-class Facts(NamedTuple):
-    """What a request says of itself."""
-
-    model: str | None = None
-    stream: bool = False
-    tools: bool = False
-    probe: bool = False
-    """Whether it asks for a title, one token, or JSON by a schema: no agent's turn looks so."""
-
-
-def facts(dialect: Dialect, fields: dict[str, Raw]) -> Facts:
-    """A request's facts from its top-level fields (of the messages the first one's content)."""
-
-    def text(name: str) -> bytes:
-        # Only the beginning: histories are megabytes.
-        return bytes(memoryview(fields[name])[:2000]) if name in fields else b""
-
-    try:
-        model = codec.decode(text("model") or b"null")
-    except codec.JSONError:
-        model = None
-    tools = any(text(name)[:1] == b"[" and len(text(name)) > 2 for name in ("tools", "functions"))
-    words = text("system") + text("instructions") + text("messages") + text("input")
-    probe = b"title" in words.lower() and not tools
-    probe = probe or any(text(name) == b"1" for name in ("max_tokens", "max_output_tokens"))
-    if dialect == "responses":
-        probe = probe or b'"json_schema"' in text("text")
-    return Facts(model if isinstance(model, str) else None, text("stream") == b"true", tools, probe)
-
-
-def purpose(facts: Facts, offered_before: bool) -> Purpose:
-    """Whether a generation is a turn of the agent's work, or a side call of its own making
-    (a title, a summary, a probe): those offer no tools while the agent's turns do.
-    """
-    if facts.probe or (offered_before and not facts.tools):
-        return "side"
-    return "turn"
-
-
 class Answer:
     """What a response says of itself, gathered from its JSON values in order."""
 
@@ -114,6 +76,8 @@ class Answer:
         self.model: str | None = None
         self.finish_reason: str | None = None
         self.usage: Usage | None = None
+        self.error: str | None = None
+        """What the upstream says went wrong: in an error's body, or in the middle of a stream."""
 
     @property
     def silent(self) -> bool:
@@ -129,6 +93,7 @@ class Answer:
             return
         top = _dict(value)
         inner = _dict(top.get("response")) or _dict(top.get("message"))
+        self.error = faults.words(top) or faults.words(inner) or self.error
         for each in (top, inner):
             self._model(each.get("model") or each.get("modelVersion"))
             self._usage(_dict(each.get("usage")) or _dict(each.get("usageMetadata")))

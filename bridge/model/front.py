@@ -11,8 +11,10 @@ from bridge.io.httpserver import Server
 from bridge.io.sockets import bind
 from bridge.model import answers
 from bridge.model.record import Observers
-from bridge.model.relay import Relay, Route
+from bridge.model.relay import Aim, Relay, Route, aim
 from bridge.wire.http_guard import is_local, new_segment, split
+
+_REMEMBERED = 256
 
 
 class Front:
@@ -23,6 +25,7 @@ class Front:
         self._observers = observers
         self._any_host = allow_remote
         self._routes: dict[str, Route] = {}
+        self._aims: dict[tuple[str, bytes], Aim] = {}
         self._exchanges = 0
 
     @property
@@ -47,6 +50,7 @@ class Front:
         """Removes a session's routes; what is under way goes on."""
         for segment in [key for key, route in self._routes.items() if route.session == session]:
             del self._routes[segment]
+        self._aims.clear()
 
     async def serve(self) -> None:
         """Serves until cancelled."""
@@ -57,15 +61,26 @@ class Front:
         self._server.close()
 
     def _handle(self, exchange: Exchange) -> Awaitable[None]:
-        segment, rest = split(exchange.target)
-        route = self._routes.get(segment)
         if not self._any_host and not is_local(exchange.header(b"host")):
             return self._refuse(exchange, "misdirected", "this proxy serves the loopback alone")
-        if route is None:
+        found = self._aims.get((exchange.method, exchange.target)) or self._aim(exchange)
+        if found is None:
             words = "no such route: the first segment of the URL's path is not known"
             return self._refuse(exchange, "not_found", words)
         self._exchanges += 1
-        return Relay(route, exchange, rest, self._observers, self._exchanges).run()
+        return Relay(found, exchange, self._observers, self._exchanges).run()
+
+    def _aim(self, exchange: Exchange) -> Aim | None:
+        """Where a target leads; agents ask for the same few again and again."""
+        segment, rest = split(exchange.target)
+        route = self._routes.get(segment)
+        if route is None:
+            return None
+        if len(self._aims) >= _REMEMBERED:
+            self._aims.clear()
+        found = aim(route, exchange.method, rest)
+        self._aims[exchange.method, exchange.target] = found
+        return found
 
     async def _refuse(self, exchange: Exchange, code: answers.Code, words: str) -> None:
         body = answers.error(code, words, anthropic=answers.is_anthropic(exchange.target))

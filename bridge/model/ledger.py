@@ -7,8 +7,12 @@ limit that stopped a session is asked for by the session's own result.
 
 import time
 
+from bridge.model.generations import Generations
 from bridge.rules import limits as rules
 from protocol_schemas.model import ModelLimits, Usage
+
+_NAMES = 100
+"""Models that are remembered by name."""
 
 
 class Account:
@@ -23,6 +27,14 @@ class Account:
         """Whether any call has offered tools: those that offer none are side calls then."""
         self.stopped_by: str | None = None
         """The limit that a call was refused for."""
+        self.models: dict[str, None] = {}
+        """The models that requests have named, in order."""
+        self.generations = Generations()
+
+    def named(self, model: str | None) -> None:
+        """A request has named a model."""
+        if model is not None and len(self.models) < _NAMES:
+            self.models[model] = None
 
     def admit(self, limits: ModelLimits, *, turn: bool) -> str | None:
         """Lets a generation through, or says which limit forbids it."""

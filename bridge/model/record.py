@@ -11,14 +11,14 @@ import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
-from urllib.parse import parse_qsl
 
 import msgspec
 
 from bridge.log import debugging, log
-from bridge.model import dialects
-from bridge.model.dialects import Answer, Facts, Kind
+from bridge.model import dialects, faults
+from bridge.model.dialects import Answer, Kind
 from bridge.model.encodings import EncodingError, decoder
+from bridge.model.facts import Facts
 from bridge.wire.http_head import Headers, Response, find
 from protocol_schemas.model import Change, ModelEvent
 
@@ -27,11 +27,6 @@ Outcome = Literal["complete", "cut", "gone", "refused", "failed"]
 _KEPT = 16 << 20
 _LAST = re.compile(rb'\[DONE\]|"message_stop"|"response\.(?:completed|incomplete|failed)"')
 _FIRST = 1 << 16
-_SECRET_FIELD = re.compile(
-    rb"(?!idempotency-|sec-websocket-)(.*-)?(authorization|auth|api-?key|key|token|secret|cookie|password|credentials?)",
-    re.IGNORECASE,
-)
-_SECRET_PARAMETER = re.compile(r"(.*_)?(api_?key|key|token|secret|password|sig)", re.IGNORECASE)
 
 
 class Tap(Protocol):
@@ -81,14 +76,8 @@ class Observers:
         """Names the credentials of a request or response."""
         if self.on_secret is None:
             return
-        for name, value in headers:
-            if value and _SECRET_FIELD.fullmatch(name):
-                text = value.decode("latin-1")
-                scheme, _, rest = text.partition(" ")
-                self.on_secret(rest if rest and scheme.isalpha() else text)
-        for name, value in parse_qsl(target.partition(b"?")[2].decode("latin-1")):
-            if value and _SECRET_PARAMETER.fullmatch(name):
-                self.on_secret(value)
+        for value in faults.credentials(headers, target):
+            self.on_secret(value)
 
 
 class Silent:
@@ -128,8 +117,11 @@ class Silent:
         """What the answer says, once it has ended."""
         return Answer()
 
-    def end(self, outcome: Outcome, error: str | None = None) -> None:
-        """The exchange has ended."""
+    def stood_in(self) -> None:
+        """The proxy answers in the upstream's place."""
+
+    def end(self, outcome: Outcome, error: str | None = None) -> ModelEvent | None:
+        """The exchange has ended; what is told of it."""
 
 
 class Record(Silent):
@@ -148,6 +140,8 @@ class Record(Silent):
         )  # fmt: skip
         self.answer = Answer()
         self._reads = kind.purpose in ("turn", "count")
+        self._sent: tuple[Headers, bytes] = ([], b"")
+        """The request as it went on: whose credentials an error's words may repeat."""
         self._response: Response | None = None
         self._pieces: deque[bytes] = deque()
         self._head = b""
@@ -176,10 +170,12 @@ class Record(Silent):
 
     def facts(self, facts: Facts, purpose: dialects.Purpose) -> None:
         self.event.model, self.event.stream = facts.model, facts.stream
-        self.event.purpose = purpose
+        self.event.purpose, self.event.again = purpose, facts.again
+        self.event.side = (facts.side or "other") if purpose == "side" else None
 
     def forward(self, target: bytes, headers: Headers, changes: list[Change]) -> None:
         self.event.changes = changes
+        self._sent = (headers, target)
         if self._observers.tap is not None:
             if changes:
                 self._tap("rewrite", None, {"changes": msgspec.to_builtins(changes)})
@@ -239,22 +235,31 @@ class Record(Silent):
                 text = b""
             kind = find(headers, b"content-type") or b""
             self.answer = dialects.read_answer(self._kind.dialect, kind, text)
+            if self._response.status >= 400:
+                self.answer.error = faults.of_answer(self._response.status, text)
         event, answer = self.event, self.answer
         event.model = answer.model if event.model is None else event.model
         event.usage, event.finish_reason = answer.usage, answer.finish_reason
         return answer
 
-    def end(self, outcome: Outcome, error: str | None = None) -> None:
+    def stood_in(self) -> None:
+        self.event.stand_in = True
+        self._tap("stand_in", None, {"message": "the upstream has no list of models"})
+
+    def end(self, outcome: Outcome, error: str | None = None) -> ModelEvent | None:
         event = self.event
         event.end = time.monotonic() - self._start
-        event.outcome, event.error = outcome, error
+        event.outcome = outcome
+        if (words := error or self.answer.error) is not None:
+            event.error = faults.shown(words, *self._sent)
         log.debug("model %s %s: %s %s", event.method, event.path, event.status, outcome)
         if self._observers.tap is None and self._observers.on_event is None:
-            return
+            return event
         told = msgspec.to_builtins(event)
         self._tap("end", None, told)
         if self._observers.on_event is not None:
             self._observers.on_event(told)
+        return event
 
 
 def _shown(headers: Headers, *, target: bytes | None = None, **more: Any) -> dict[str, Any]:

@@ -6,14 +6,16 @@ handler is cancelled). An upstream that breaks off breaks the agent's connection
 not begun is answered with an error of our own. Called by bridge.model.service, once a request.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
 
 from bridge.io.exchange import Exchange, TooLarge
 from bridge.io.httpclient import Call, Parts
 from bridge.io.httppool import Cut, Pool, UpstreamError, UpstreamTimeout
-from bridge.model import answers, dialects
-from bridge.model.body import CEILING, Mended, Mender, Unreadable, read_facts
+from bridge.model import answers, dialects, facts, models_list
+from bridge.model.body import CEILING, Mended, Mender, Unreadable
 from bridge.model.encodings import TooLong
+from bridge.model.facts import Facts
 from bridge.model.ledger import Account
 from bridge.model.record import Observers, Record, Silent
 from bridge.model.response import filterable, pass_on, pass_on_filtered, tunnel
@@ -21,9 +23,10 @@ from bridge.model.upstream import Upstream, join, reframed, request_headers
 from bridge.rules import limits
 from bridge.wire import http_body
 from bridge.wire.http_body import BadBody
-from bridge.wire.http_head import Headers, members
+from bridge.wire.http_head import Headers, Response, members
 from bridge.wire.json_scan import Text
 from protocol_schemas.model import ModelLimits, ModelOptions
+from protocol_schemas.profile import SideCall
 
 _PEEK = 1 << 20
 
@@ -32,12 +35,29 @@ class Route:
     """Where requests under one unguessable segment go, and for whom."""
 
     def __init__(
-        self, upstream: Upstream, session: str, options: ModelOptions, pool: Pool, account: Account
-    ) -> None:
+        self, upstream: Upstream, session: str, options: ModelOptions, pool: Pool, account: Account,
+        side_calls: Sequence[SideCall] = (),
+    ) -> None:  # fmt: skip
         self.upstream, self.session, self.options = upstream, session, options
-        self.pool, self.account = pool, account
-        self.mender = Mender(options)
+        self.pool, self.account, self.side_calls = pool, account, side_calls
+        self.mender = Mender(options, side_calls)
         self.limited = options.limits != ModelLimits()
+
+
+class Aim(NamedTuple):
+    """Where one request target leads: its route, the upstream's target and path, and its kind."""
+
+    route: Route
+    target: bytes
+    path: str
+    kind: dialects.Kind
+
+
+def aim(route: Route, method: str, rest: bytes) -> Aim:
+    """The aim of a request; `rest` is its target behind the route's segment."""
+    target = join(route.upstream, rest)
+    path = target.partition(b"?")[0].decode("latin-1")
+    return Aim(route, target, path, dialects.kind(method, path))
 
 
 class Refused(Exception):
@@ -52,14 +72,10 @@ class Refused(Exception):
 class Relay:
     """One exchange on its way. `run` does it, and returns when the agent has all of it."""
 
-    def __init__(
-        self, route: Route, exchange: Exchange, rest: bytes, observers: Observers, number: int
-    ) -> None:
+    def __init__(self, aim: Aim, exchange: Exchange, observers: Observers, number: int) -> None:
+        route, self._target, self._path, self._kind = aim
         self._route = route
         self._exchange = exchange
-        self._target = join(route.upstream, rest)
-        path = self._target.partition(b"?")[0].decode("latin-1")
-        self._kind = dialects.kind(exchange.method, path)
         self._told = route.limited or observers.watching
         self._record = (
             Record(
@@ -68,7 +84,7 @@ class Relay:
                 number,
                 self._kind,
                 exchange.method,
-                path,
+                self._path,
                 str(route.upstream.origin),
             )
             if self._told
@@ -76,6 +92,8 @@ class Relay:
         )
         self._turn = False
         self._counted = 0
+        self._unread: _Outgoing | None = None
+        route.account.generations.began(number)
         if route.limited:
             self._record.on_last = self._count
 
@@ -109,10 +127,13 @@ class Relay:
             await self._answer("timeout" if late else "model_upstream", str(failed))
         finally:
             self._settle()
-            record.end(outcome, error)
+            if (event := record.end(outcome, error)) is not None:
+                self._route.account.generations.ended(event)
 
     def _settle(self) -> None:
         """Counts what the exchange cost."""
+        if self._unread is not None and self._told and self._kind.purpose == "turn":
+            self._look_back(self._unread)
         if self._turn and (self._exchange.status or 500) >= 300:
             self._route.account.give_back()
         if self._told:
@@ -152,10 +173,9 @@ class Relay:
         if kind.purpose == "turn":
             self._admit("turn")
         self._record.forward(self._target, headers, [])
-        body = None if exchange.framing == "none" else _Outgoing(exchange, self._record)
-        await self._call(headers, stream=body, upgrade=upgrade)
-        if body is not None and body.seen and self._told and kind.purpose == "turn":
-            self._look_back(b"".join(body.seen))
+        if exchange.framing != "none":
+            self._unread = _Outgoing(exchange, self._record)
+        await self._call(headers, stream=self._unread, upgrade=upgrade)
 
     async def _forward_read(self) -> None:
         """Forwards a request that a rule or a limit has to see."""
@@ -191,12 +211,13 @@ class Relay:
             self._record.warn(f"passed on unread: its content encoding {words!r} cannot be read")
         return text
 
-    def _purpose(self, facts: dialects.Facts) -> dialects.Purpose:
+    def _purpose(self, found: Facts) -> dialects.Purpose:
         """What a generation is for, by what it and those before it say."""
         account = self._route.account
-        purpose = dialects.purpose(facts, account.offered_tools)
-        account.offered_tools = account.offered_tools or facts.tools
-        self._record.facts(facts, purpose)
+        purpose = facts.purpose(found, account.offered_tools)
+        account.offered_tools = account.offered_tools or found.tools
+        account.named(found.model)
+        self._record.facts(found, purpose)
         return purpose
 
     def _admit(self, purpose: dialects.Purpose) -> None:
@@ -216,11 +237,11 @@ class Relay:
         end = http_body.last_chunk(self._exchange.trailers)
         return [b"%x\r\n" % size, *parts, b"\r\n", end] if size else [end]
 
-    def _look_back(self, text: bytes) -> None:
+    def _look_back(self, body: "_Outgoing") -> None:
         """What a request that was not read says of itself, told from what passed."""
-        if self._exchange.header(b"content-encoding") is None:
-            facts, _ = read_facts(self._kind.dialect, text)
-            if self._purpose(facts) != "turn" and self._turn:
+        if body.seen and self._exchange.header(b"content-encoding") is None:
+            found = facts.read(self._kind.dialect, b"".join(body.seen), self._route.side_calls)
+            if self._purpose(found) != "turn" and self._turn:
                 self._route.account.give_back()
                 self._turn = False
 
@@ -251,10 +272,24 @@ class Relay:
                 if not upgrade:
                     raise UpstreamError("the upstream switched protocols unasked")
                 await tunnel(exchange, call, head)
+            elif self._kind.purpose == "models" and self._lists(head):
+                await self._list_models()
             elif offered is not None and filterable(head):
                 await pass_on_filtered(exchange, call, head, record, offered)
             else:
                 await pass_on(exchange, call, head, record)
+
+    def _lists(self, head: Response) -> bool:
+        """Whether the proxy lists the models itself, since the upstream has no such list."""
+        asked = self._exchange.method == "GET" and models_list.asked_for(self._path)
+        return asked and head.status in models_list.MISSING and self._route.options.answer_models
+
+    async def _list_models(self) -> None:
+        route, exchange = self._route, self._exchange
+        self._record.stood_in()
+        names = dict.fromkeys((*route.options.models, *route.account.models))
+        body = models_list.listing(names, self._path, exchange.fields)
+        await exchange.respond(200, [answers.JSON_TYPE], body)
 
 
 class _Outgoing:

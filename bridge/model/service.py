@@ -9,7 +9,7 @@ Rule: nothing of HTTP is imported, and no address is bound, before the first rou
 Used by bridge.session and bridge.cli.model.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from bridge.model.ledger import Account
     from bridge.model.record import Tap
     from bridge.model.upstream import Upstream
+    from protocol_schemas.model import ModelTurn
+    from protocol_schemas.profile import SideCall
 
 
 class ModelProxy:
@@ -66,10 +68,18 @@ class ModelProxy:
             for pool in self._pools.values():
                 pool.close()
 
-    def route(self, upstream_url: str, *, session: str = "", options: ModelOptions) -> str:
+    def route(
+        self,
+        upstream_url: str,
+        *,
+        session: str = "",
+        options: ModelOptions,
+        side_calls: "Sequence[SideCall]" = (),
+    ) -> str:
         """The URL that stands for the upstream's for this session, its path and query as they are.
 
-        URLs on one server share a segment. Raises UsageError for what is no http(s) URL, and where
+        `side_calls`: the agent's own rules on which of its calls are no turns'. URLs on one server
+        share a segment. Raises UsageError for what is no http(s) URL, and where
         no address can be bound.
         """
         from bridge.model.upstream import parse
@@ -79,7 +89,7 @@ class ModelProxy:
         slash = b"/" if upstream_url.partition("?")[0].endswith("/") else b""
         mark = b"?" if upstream.query else b""
         tail = upstream.path + slash + mark + upstream.query
-        return self._mount(root, session, options) + tail.decode()
+        return self._mount(root, session, options, side_calls) + tail.decode()
 
     def mount(self, upstream_url: str, *, session: str = "", options: ModelOptions) -> str:
         """The URL under which the whole upstream URL is reached: what follows it is joined on."""
@@ -98,7 +108,23 @@ class ModelProxy:
         account = self._accounts.get(session)
         return None if account is None else account.stopped_by
 
-    def _mount(self, upstream: "Upstream", session: str, options: ModelOptions) -> str:
+    def turn_began(self, session: str) -> None:
+        """What the session calls from now on belongs to a turn."""
+        if (account := self._accounts.get(session)) is not None:
+            account.generations.turn_began()
+
+    def turn_ended(self, session: str) -> "ModelTurn | None":
+        """What its calls since then came to; None for a session that has no route here."""
+        account = self._accounts.get(session)
+        return None if account is None else account.generations.turn_ended()
+
+    def _mount(
+        self,
+        upstream: "Upstream",
+        session: str,
+        options: ModelOptions,
+        side_calls: "Sequence[SideCall]" = (),
+    ) -> str:
         # HTTP is loaded with the first route: an agent without a model URL does not pay for it.
         from bridge.io.httppool import Pool
         from bridge.model.front import Front
@@ -113,5 +139,5 @@ class ModelProxy:
         if pool is None:
             pool = self._pools[upstream.origin] = Pool(upstream.origin)
         account = self._accounts.setdefault(session, Account())
-        segment = self._front.add(Route(upstream, session, options, pool, account))
+        segment = self._front.add(Route(upstream, session, options, pool, account, side_calls))
         return f"{self._front.url}/{segment}"

@@ -6,7 +6,7 @@ anew, chunks without an id append); a turn that was stopped reports that, whatev
 Fed by `bridge.session.session`; results are shaped by `bridge.session.responses`.
 """
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -14,8 +14,13 @@ from bridge.agent.updates import Incoming
 from bridge.errors import BridgeError
 from protocol_schemas.acp import PromptResult, TextBlock
 
+if TYPE_CHECKING:
+    from protocol_schemas.model import ModelTurn
+
 Stop = Literal["cancelled", "timeout"]
-Outcome = Literal["completed", "truncated", "refused", "cancelled", "timeout", "failed"]
+Outcome = Literal[
+    "completed", "truncated", "refused", "cancelled", "timeout", "failed", "model_failed", "empty"
+]
 
 _OUTCOMES: dict[str, Outcome] = {
     "max_tokens": "truncated",
@@ -23,6 +28,9 @@ _OUTCOMES: dict[str, Outcome] = {
     "refusal": "refused",
     "cancelled": "cancelled",
 }
+
+
+_OPEN = ("pending", "in_progress")
 
 
 class TurnResult(msgspec.Struct):
@@ -39,6 +47,10 @@ class TurnResult(msgspec.Struct):
     tool_statuses: list[str] = []
     limit: str | None = None
     """The limit on the model's use that stopped it (`config.model.limits`)."""
+    model_errors: list[dict[str, Any]] | None = None
+    """The turn's model calls that failed (protocol_schemas.model.ModelError); None: not known."""
+    open_tool_calls: list[str] = []
+    """The ids of the tool calls that never got a final status."""
     error: BridgeError | None = None
 
     @property
@@ -87,6 +99,12 @@ class Turn:
         if not self._visible and not text.isspace():
             self._visible = True
 
+    def anew(self) -> None:
+        """What was taken in so far was not of this turn."""
+        self._parts, self._visible, self._message_id = [], False, None
+        self._tools.clear()
+        self._metadata.clear()
+
     def answer(self, result: PromptResult) -> None:
         """Takes in the response to `session/prompt`."""
         self._answer = result
@@ -123,8 +141,10 @@ class Turn:
         """Whether there is text that a person would see."""
         return self._visible
 
-    def result(self) -> TurnResult:
-        """What the turn came to. Meaningful once it was answered, failed or stopped for good."""
+    def result(self, models: "ModelTurn | None" = None) -> TurnResult:
+        """What the turn came to. Meaningful once it was answered, failed or stopped for good.
+
+        `models`: what its model calls came to, where that is known."""
         answer = self._answer or PromptResult()
         result = TurnResult(
             reply="".join(self._parts),
@@ -136,7 +156,11 @@ class Turn:
             outcome=_OUTCOMES.get(answer.stop_reason or "", "completed"),
             usage=answer.usage,
             tool_statuses=list(self._tools.values()),
+            open_tool_calls=[name for name, status in self._tools.items() if status in _OPEN],
         )
+        if models is not None:
+            result.model_errors = msgspec.to_builtins(models.errors)
+            result.outcome = _with_models(result, models)
         if self.stopped is not None:
             if answer.usage is not None and not any(answer.usage.values()):
                 # Agents report zeros for a turn that was stopped: that is not a measurement.
@@ -150,3 +174,12 @@ class Turn:
             result.stop_reason = None
             result.error = self._error
         return result
+
+
+def _with_models(result: TurnResult, models: "ModelTurn") -> Outcome:
+    """The outcome of a turn that the agent ended as if all were well, seen from its model."""
+    if result.outcome != "completed":
+        return result.outcome
+    if models.last == "failed":
+        return "model_failed"
+    return "empty" if models.last == "answered" and not result.visible else "completed"

@@ -20,8 +20,8 @@ class ExchangeTap(Protocol):
 
 
 def exchange_tap(recorder: Recorder) -> ExchangeTap:
-    """Records what passes: decisions (rewrites, warnings) as the bridge's, the rest as the
-    model's."""
+    """Records what passes: decisions (rewrites, warnings, answers in the upstream's place) as the
+    bridge's, the rest as the model's."""
 
     def record(
         kind: str,
@@ -31,7 +31,7 @@ def exchange_tap(recorder: Recorder) -> ExchangeTap:
         data: dict[str, Any],
         payload: bytes | bytearray | memoryview,
     ) -> None:
-        channel = "bridge" if kind in ("rewrite", "warning") else "model"
+        channel = "bridge" if kind in ("rewrite", "warning", "stand_in") else "model"
         recorder.record(
             channel,
             kind,
@@ -39,7 +39,7 @@ def exchange_tap(recorder: Recorder) -> ExchangeTap:
             session=session,
             n=exchange,
             direction=direction,
-            content=bytes(payload),
+            content=payload,
         )
 
     return record

@@ -185,6 +185,58 @@ def test_truncation_is_told() -> None:
     assert responses.turn(B, limited, allow_empty=False)["truncated"] is True
 
 
+MODEL_ERROR = {
+    "exchange": 3,
+    "status": 400,
+    "error": "expected a string, got null",
+    "purpose": "turn",
+    "side": None,
+    "recovered": False,
+}
+BROKEN = TurnResult(
+    stop_reason="end_turn",
+    outcome="model_failed",
+    model_errors=[MODEL_ERROR, {**MODEL_ERROR, "purpose": "side", "error": "beside the point"}],
+    open_tool_calls=["c1"],
+    tool_statuses=["completed"],
+)
+
+
+def test_what_the_model_did_stands_beside_the_result() -> None:
+    response = responses.turn(B, BROKEN, allow_empty=False)
+    assert (response["ok"], response["outcome"]) == (True, "model_failed")
+    assert set(response["result"]) == FOUR
+    assert response["result"]["stop_reason"] == "end_turn"
+    assert response["model_errors"][0] == MODEL_ERROR
+    assert response["open_tool_calls"] == ["c1"]
+    ended = responses.turn_ended(["m"], BROKEN)["result"]
+    assert (ended["model_errors"], ended["open_tool_calls"]) == (BROKEN.model_errors, ["c1"])
+
+
+def test_where_nothing_is_known_of_the_model_nothing_is_said() -> None:
+    response = responses.turn(B, DONE, allow_empty=False)
+    assert not {"model_errors", "open_tool_calls"} & set(response)
+    known = responses.turn(B, TurnResult(model_errors=[]), allow_empty=False)
+    assert known["model_errors"] == []
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_the_first_generation_is_told_what_the_model_answered(allowed: bool) -> None:
+    response = responses.turn(A, BROKEN, allow_empty=allowed)
+    assert (response["ok"], response["code"], response["origin"]) == (
+        False,
+        "model_upstream",
+        "model",
+    )
+    assert response["error"].startswith("the model answered 400: expected a string, got null; ")
+    assert "ended without visible text" in response["error"]
+
+
+def test_the_first_generation_gets_the_text_that_there_is() -> None:
+    spoken = TurnResult(reply="Error: 400", outcome="model_failed", model_errors=[MODEL_ERROR])
+    assert responses.turn(A, spoken, allow_empty=False) == {"ok": True, "reply": "Error: 400"}
+
+
 HUGE = "x" * 200_000
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bridge.model.body import Mender, Unreadable, read_facts
+from bridge.model.body import Mender, Unreadable
 from bridge.model.dialects import Kind
 from protocol_schemas.model import ModelLimits, ModelOptions
 
@@ -104,5 +104,4 @@ async def test_an_encoding_is_read_or_not_and_must_be_for_a_cap() -> None:
 def test_a_request_s_facts_come_from_its_first_message_and_its_fields() -> None:
     body = {"model": "m", "messages": [{"role": "system", "content": "make a title"}, {}]}
     facts = Mender(ModelOptions()).mend(json.dumps(body).encode(), "chat", tell=True).facts
-    assert (facts.model, facts.probe) == ("m", True)
-    assert read_facts("anthropic", b"{broken")[0].model is None
+    assert (facts.model, facts.side) == ("m", "title")

@@ -1,11 +1,10 @@
-"""Which API a request speaks, what it is for, and what an answer says of its cost."""
+"""Which API a request speaks, and what an answer says of its cost and of what went wrong."""
 
 import json
 
 import pytest
 
-from bridge.model.dialects import Facts, Kind, facts, kind, purpose, read_answer
-from bridge.wire.json_scan import raw_object
+from bridge.model.dialects import Kind, kind, read_answer
 from protocol_schemas.model import Usage
 
 
@@ -30,39 +29,6 @@ from protocol_schemas.model import Usage
 )
 def test_method_and_path_tell_the_dialect(method: str, path: str, expected: Kind) -> None:
     assert kind(method, path) == expected
-
-
-def said(value: object, dialect: str = "chat") -> Facts:
-    return facts(dialect, raw_object(json.dumps(value).encode()))  # type: ignore[arg-type]
-
-
-def test_a_request_tells_its_model_and_whether_it_streams_and_offers_tools() -> None:
-    assert said({"model": "m", "stream": True, "tools": [{}]}) == Facts("m", True, True, False)
-    assert said({"model": 7, "stream": False, "tools": []}) == Facts(None, False, False, False)
-    assert said({"functions": [{}]}).tools
-
-
-@pytest.mark.parametrize(
-    "dialect, request_, probe",
-    [
-        ("chat", {"messages": "Generate a short Title for this conversation"}, True),
-        ("chat", {"messages": "the title of the book", "tools": [{}]}, False),
-        ("anthropic", {"max_tokens": 1, "messages": []}, True),
-        ("anthropic", {"max_tokens": 10, "system": "You make titles.", "messages": []}, True),
-        ("responses", {"text": {"format": {"type": "json_schema"}}, "tools": [{}]}, True),
-        ("responses", {"input": "go on", "max_output_tokens": 1}, True),
-        ("chat", {"messages": "hello", "max_tokens": 100}, False),
-    ],
-)
-def test_titles_and_probes_are_known(dialect: str, request_: object, probe: bool) -> None:
-    assert said(request_, dialect).probe is probe
-
-
-def test_a_call_without_tools_is_a_side_call_once_tools_were_offered() -> None:
-    assert purpose(Facts(tools=True), False) == "turn"
-    assert purpose(Facts(), False) == "turn"
-    assert purpose(Facts(), True) == "side"
-    assert purpose(Facts(probe=True, tools=True), False) == "side"
 
 
 CHAT_USAGE = {
@@ -195,6 +161,36 @@ def test_a_stream_tells_what_it_cost(dialect, events, expected) -> None:
 def test_a_whole_answer_tells_what_it_cost(dialect, value, expected) -> None:
     found = read_answer(dialect, b"application/json", json.dumps(value).encode())
     assert (found.model, found.finish_reason, found.usage) == expected
+
+
+@pytest.mark.parametrize(
+    "dialect, event, words",
+    [
+        ("chat", {"error": {"message": "overloaded", "code": 502}}, "overloaded"),
+        ("chat", {"error": "just words"}, "just words"),
+        ("chat", {"choices": [], "error": None}, None),
+        ("anthropic", {"type": "error", "error": {"type": "overloaded_error"}}, "overloaded_error"),
+        ("responses", {"type": "error", "code": "c", "message": "no room"}, "no room"),
+        (
+            "responses",
+            {
+                "type": "response.failed",
+                "response": {"object": "response", "error": {"message": "m"}},
+            },
+            "m",
+        ),
+        (
+            "responses",
+            {"type": "response.completed", "response": {**RESPONSE, "error": None}},
+            None,
+        ),
+        ("gemini", {"error": {"code": 503, "message": "busy"}}, "busy"),
+    ],
+)
+def test_an_error_in_the_middle_of_a_stream_is_told(dialect, event, words) -> None:
+    body = b"data: %b\n\n" % json.dumps(event).encode()
+    assert read_answer(dialect, b"text/event-stream", body).error == words
+    assert read_answer(dialect, b"application/json", json.dumps(event).encode()).error == words
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"usage":', b"data: {", b"\xff"])

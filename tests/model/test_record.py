@@ -5,7 +5,8 @@ import json
 import pytest
 
 from bridge.model.record import Observers
-from tests.model.harness import OK, answer, standing
+from tests.model.harness import OK, Stand, answer, read_request, standing
+from tests.raw import Peer
 
 pytestmark = pytest.mark.anyio
 
@@ -50,13 +51,66 @@ async def test_exchanges_of_another_dialect_are_told_from_what_passed() -> None:
         await stand.exchange(stand.request(body, b"/v1/messages/count_tokens"))
         await stand.exchange(stand.request(b"", b"/v1/models", method=b"GET"))
         await stand.exchange(stand.request(b"x" * (2 << 20), b"/v1/responses"))
-        told = [(e["dialect"], e["purpose"], e.get("model"), e.get("stream")) for e in stand.events]
-        assert told == [
-            ("anthropic", "side", "c", True),
-            ("anthropic", "count", None, None),
-            ("other", "models", None, None),
-            ("responses", "turn", None, None),
+        told = [
+            (e["dialect"], e["purpose"], e.get("side"), e.get("model"), e.get("stream"))
+            for e in stand.events
         ]
+        assert told == [
+            ("anthropic", "side", "title", "c", True),
+            ("anthropic", "count", None, None, None),
+            ("other", "models", None, None, None),
+            ("responses", "turn", None, None, None),
+        ]
+
+
+async def test_a_side_call_of_an_unknown_kind_and_a_question_for_more_are_told() -> None:
+    async with standing(answer(OK)) as stand:
+        for body in (
+            b'{"tools":[{}],"messages":[]}',
+            b'{"messages":[{"content":"which way?"}]}',
+            b'{"tools":[{}],"messages":[{"content":"Please continue from where you left off."}]}',
+        ):
+            await stand.exchange(stand.request(body))
+        told = [(e["purpose"], e.get("side"), e.get("again")) for e in stand.events]
+        assert told == [("turn", None, None), ("side", "other", None), ("turn", None, True)]
+
+
+ERROR = b'{"error":{"message":"no such model for CANARY-key-1"}}'
+
+
+@pytest.mark.parametrize("path", [b"/v1/chat/completions", b"/v1/messages", b"/v1/responses"])
+async def test_a_refusal_is_told_in_the_upstream_s_words_without_the_key(path: bytes) -> None:
+    refusal = b"HTTP/1.1 404 No\r\nContent-Length: %d\r\n\r\n%b" % (len(ERROR), ERROR)
+    async with standing(answer(refusal), tap=True) as stand:
+        line = b"Authorization: Bearer CANARY-key-1"
+        answered = await stand.exchange(stand.request(BODY, path, line))
+        assert answered.endswith(ERROR)
+        event = await stand.event()
+        assert (event["status"], event["outcome"]) == (404, "complete")
+        assert event["error"] == "no such model for ***"
+        assert event["model"] == "m"
+
+
+async def test_an_error_in_a_stream_that_began_well_is_told() -> None:
+    stream = b'data: {"model":"m","choices":[]}\n\ndata: {"error":{"message":"overloaded"}}\n\n'
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n"
+    async with standing(answer(head % len(stream) + stream)) as stand:
+        await stand.exchange(stand.request(BODY))
+        event = await stand.event()
+        assert (event["status"], event["error"]) == (200, "overloaded")
+
+
+async def test_what_a_failed_call_was_for_is_told_though_it_got_no_answer() -> None:
+    async def leave(peer: Peer, stand: Stand) -> None:
+        await read_request(peer)
+
+    body = b'{"model":"small","system":"Write a title","messages":[]}'
+    async with standing(leave) as stand:
+        answered = await stand.exchange(stand.request(body, b"/v1/messages"))
+        assert answered.startswith(b"HTTP/1.1 502 ")
+        event = await stand.event()
+        assert (event["purpose"], event["side"], event["model"]) == ("side", "title", "small")
+        assert (event["outcome"], event["status"]) == ("failed", 502)
 
 
 async def test_the_tap_gets_all_that_passes_in_order() -> None:

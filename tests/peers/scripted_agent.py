@@ -22,6 +22,7 @@ Each line of a prompt's text is one directive; unknown ones are said. Then the t
     ask METHOD [JSON]       the same, without waiting; notify METHOD [JSON]
     steps JSON              a list of [METHOD, PARAMS] requests; "$terminal": the last terminalId
     post URL [JSON]         a model request; $NAME is taken from the environment or the options
+    quiet URL [JSON]        the same, without saying what came of it
     call SERVER TOOL JSON   a call of a tool of the session's MCP servers; says the result
     oncancel HOW            cancelled (default), ignore, hang, or a stop reason; text: say LATE
     wait cancel|steer|FILE  until then; says what a steer brought

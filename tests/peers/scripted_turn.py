@@ -211,6 +211,13 @@ def do_post(turn: Turn, rest: str) -> None:
     say(turn, json.dumps(post(filled(url, OPTIONS), body or "{}")))
 
 
+def do_quiet(turn: Turn, rest: str) -> None:
+    from scripted_calls import filled, post
+
+    url, _, body = rest.partition(" ")
+    post(filled(url, OPTIONS), body or "{}")
+
+
 def do_call(turn: Turn, rest: str) -> None:
     from scripted_calls import call
 
@@ -288,6 +295,7 @@ DIRECTIVES = {
     "oncancel": lambda turn, rest: setattr(turn, "on_cancel", rest),
     "wait": do_wait,
     "post": do_post,
+    "quiet": do_quiet,
     "call": do_call,
     "env": do_env,
     "dump": lambda turn, rest: say(turn, json.dumps(turn.blocks)),

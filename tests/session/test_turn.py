@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bridge.errors import BridgeError
 from bridge.session.turn import Stop, Turn, TurnResult
 from protocol_schemas.acp import PromptResult
+from protocol_schemas.model import ModelError, ModelTurn
 from tests.session.updating import chunk, incoming
 
 IDS = st.none() | st.sampled_from(["a", "b", "c"])
@@ -222,6 +223,69 @@ def test_when_late_text_is_waited_for(
     made.update(chunk("late"))
     assert not made.wants_text
     assert made.visible
+
+
+def test_tool_calls_without_a_final_status_are_named() -> None:
+    made = turn()
+    for name, status in [("1", None), ("2", "in_progress"), ("3", "completed"), ("4", "failed")]:
+        more = {} if status is None else {"status": status}
+        made.update(incoming({"sessionUpdate": "tool_call", "toolCallId": name, **more}))
+    made.stop("cancelled")
+    assert made.result().open_tool_calls == ["1", "2"]
+
+
+FAULT = ModelError(3, 400, "no", "turn")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "last", "outcome"),
+    [
+        ("", "end_turn", "failed", "model_failed"),
+        ("Retrying...", "end_turn", "failed", "model_failed"),
+        ("", None, "failed", "model_failed"),
+        ("", "end_turn", "answered", "empty"),
+        (" \n", "end_turn", "answered", "empty"),
+        ("hi", "end_turn", "answered", "completed"),
+        ("", "end_turn", None, "completed"),
+        ("", "max_tokens", "failed", "truncated"),
+        ("", "refusal", "answered", "refused"),
+        ("", "cancelled", "failed", "cancelled"),
+    ],
+)
+def test_a_turn_that_the_agent_ended_normally_is_what_its_model_made_of_it(
+    text: str, reason: str | None, last: Any, outcome: str
+) -> None:
+    made = turn((text, None)) if text else turn()
+    made.answer(PromptResult(stop_reason=reason))
+    result = made.result(ModelTurn([FAULT], last))
+    assert (result.outcome, result.stop_reason, result.error) == (outcome, reason, None)
+    assert result.reply == text
+    assert result.model_errors == [
+        {
+            "exchange": 3,
+            "status": 400,
+            "error": "no",
+            "purpose": "turn",
+            "side": None,
+            "recovered": False,
+        }
+    ]
+
+
+def test_a_turn_that_was_stopped_or_failed_stays_that_whatever_its_model_did() -> None:
+    stopped, dead = turn(), turn()
+    stopped.stop("cancelled")
+    stopped.answer(PromptResult(stop_reason="end_turn"))
+    dead.fail(DEATH)
+    for made, outcome in ((stopped, "cancelled"), (dead, "failed")):
+        result = made.result(ModelTurn([], "failed"))
+        assert (result.outcome, result.model_errors) == (outcome, [])
+
+
+def test_without_the_model_proxy_nothing_is_claimed() -> None:
+    made = turn()
+    made.answer(PromptResult(stop_reason="end_turn"))
+    assert (made.result().model_errors, made.result().outcome) == (None, "completed")
 
 
 def test_a_new_message_that_is_blank_makes_the_turn_invisible_again() -> None:

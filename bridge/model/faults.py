@@ -1,0 +1,79 @@
+"""What an upstream says went wrong, in a few words that can be shown to people.
+
+Rule: short, in one line, without the credentials that the request had: gateways repeat keys that
+they refuse. Pure; used by bridge.model.dialects and bridge.model.record.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qsl
+
+from bridge.wire import codec
+from bridge.wire.http_head import Headers
+
+LONGEST = 300
+"""Characters of an error's words."""
+_SHORTEST = 5
+"""Characters of a value that is worth masking: a shorter one would be found everywhere."""
+_MASK = "***"
+_KEY_LIKE = re.compile(
+    r"\b(?:sk|pk|rk|xai|gsk)-[\w-]{8,}|\bAIza[\w-]{8,}|\bBearer\s+[\w.~+/-]{8,}=*"
+)
+_SECRET_FIELD = re.compile(
+    rb"(?!idempotency-|sec-websocket-)(.*-)?(authorization|auth|api-?key|key|token|secret|cookie|password|credentials?)",
+    re.IGNORECASE,
+)
+_SECRET_PARAMETER = re.compile(r"(.*_)?(api_?key|key|token|secret|password|sig)", re.IGNORECASE)
+_MARKUP = re.compile(r"<(script|style|head)\b.*?</\1>|<[^>]*>", re.IGNORECASE | re.DOTALL)
+
+
+def words(body: dict[str, Any]) -> str | None:
+    """The words of an error object in any API's shape; None for what is no error."""
+    error = body.get("error")
+    if isinstance(error, str):
+        return error
+    if isinstance(error, dict):
+        found = error.get("message") or error.get("error") or error.get("type")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return str(found or "an error without words")  # pyright: ignore[reportUnknownArgumentType]
+    if body.get("type") == "error":
+        # The Responses API's event.
+        return str(body.get("message") or body.get("code") or "an error without words")
+    return None
+
+
+def of_answer(status: int, text: bytes) -> str:
+    """The words of an answer with an error's status, from its body."""
+    try:
+        value = codec.decode(text)
+    except codec.JSONError:
+        value = None
+    if isinstance(value, list) and value:
+        # Gemini's stream without SSE.
+        value = value[0]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict):
+        found = words(value) or value.get("message") or value.get("detail")  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType, reportUnknownVariableType]
+        if found:
+            return str(found)  # pyright: ignore[reportUnknownArgumentType]
+    return _MARKUP.sub(" ", text[:20_000].decode(errors="replace")).strip() or f"status {status}"
+
+
+def shown(words: str, headers: Headers, target: bytes) -> str:
+    """The words as they may be told: in one line, cut, without the request's credentials."""
+    for secret in credentials(headers, target):
+        if len(secret) >= _SHORTEST:
+            words = words.replace(secret, _MASK)
+    line = " ".join(_KEY_LIKE.sub(_MASK, words[: 10 * LONGEST]).split())
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+
+
+def credentials(headers: Headers, target: bytes) -> Iterator[str]:
+    """The secrets of a request or a response, by the names of its headers and parameters."""
+    for name, value in headers:
+        if value and _SECRET_FIELD.fullmatch(name):
+            text = value.decode("latin-1")
+            scheme, _, rest = text.partition(" ")
+            yield rest if rest and scheme.isalpha() else text
+    for name, value in parse_qsl(target.partition(b"?")[2].decode("latin-1")):
+        if value and _SECRET_PARAMETER.fullmatch(name):
+            yield value
