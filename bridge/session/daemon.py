@@ -75,7 +75,13 @@ class Daemon:
         """The session of that name; made if there is none."""
         session = self.sessions.get(name)
         if session is None:
-            session = Session(name, self.host, self._launcher, native=lambda: self.native)
+            session = Session(
+                name,
+                self.host,
+                self._launcher,
+                native=lambda: self.native,
+                models=self.proxies,
+            )
             self.sessions[name] = session
             self.counters["sessions"] += 1
             self._group.start_soon(session.queue.run)

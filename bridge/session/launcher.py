@@ -20,7 +20,7 @@ from bridge.agent.environment import agent_environment
 from bridge.agent.supervisor import Agent
 from bridge.errors import BridgeError, invalid_request, unsupported
 from bridge.io.process import Family
-from bridge.session import translate
+from bridge.session import providers, translate
 from bridge.session.faults import failures
 from bridge.session.observers import UNOBSERVED, Observers
 from bridge.session.proxies import Proxies
@@ -127,6 +127,7 @@ class Launcher:
         self._note("process", "start", _described(agent), session=name)
         try:
             await self._initialize(agent, config, native=native)
+            await providers.tell(agent, name, config, self._proxies)
         except BaseException:
             await agent.stop(eof=0.5, term=1.0)
             raise

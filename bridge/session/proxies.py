@@ -22,6 +22,7 @@ from protocol_schemas.host import Config, ModelEndpoint
 if TYPE_CHECKING:
     from bridge.mcp.service import McpProxy
     from bridge.model.service import ModelProxy
+    from protocol_schemas.model import ModelOptions, ModelTurn
 
 Json = dict[str, Any]
 Launch = tuple[list[str], dict[str, str]]
@@ -69,6 +70,8 @@ class Proxies:
         self._ending = anyio.Event()
         self._mcp: McpProxy | None = None
         self._model: ModelProxy | None = None
+        self._aimed: set[str] = set()
+        """The sessions whose agent has been told a model's URL when it was started."""
 
     # MCP
 
@@ -139,6 +142,7 @@ class Proxies:
         Raises BridgeError(invalid_request) for options or a URL that are wrong.
         """
         argv, env = launch
+        self._aimed.discard(session)
         if not self._policy.model or config.model_proxy == "off":
             return launch
         if not any("://" in value for value in (*env.values(), *argv)):
@@ -150,6 +154,7 @@ class Proxies:
         rewrite(env, argv, self._policy.intercept, lambda url: found.append(url) or url)
         if not found:
             return launch
+        self._aimed.add(session)
         try:
             options = codec.convert(_options(config), ModelOptions)
             proxy = await self._model_proxy()
@@ -173,6 +178,7 @@ class Proxies:
         `launch`."""
         if not self._policy.model or config.model_proxy == "off":
             return url
+        self._aimed.add(session)
         from protocol_schemas.model import ModelOptions
 
         try:
@@ -181,6 +187,20 @@ class Proxies:
             return proxy.route(url, session=session, options=options)
         except (codec.JSONError, UsageError) as error:
             raise invalid_request(f"config.model: {error}") from None
+
+    def untold(self, session: str, config: Config) -> "tuple[str, ModelOptions] | None":
+        """The model's URL and options, for an agent that has not been told it; None where it has
+        been, where no URL is known, or the proxy is off. Raises BridgeError(invalid_request)."""
+        if not self._policy.model or config.model_proxy == "off" or session in self._aimed:
+            return None
+        from protocol_schemas.model import ModelOptions
+
+        try:
+            options = codec.convert(_options(config), ModelOptions)
+        except codec.JSONError as error:
+            raise invalid_request(f"config.model: {error}") from None
+        url = options.upstream or self._policy.intercept
+        return None if url is None else (url, options)
 
     async def _model_proxy(self) -> "ModelProxy":
         async with self._lock:
@@ -221,6 +241,15 @@ class Proxies:
         """The limit that ended the session's model calls, by its name in `config.model.limits`."""
         return None if self._model is None else self._model.stopped_by(session)
 
+    def turn_began(self, session: str) -> None:
+        """What the session's agent asks its model from now on belongs to a turn."""
+        if self._model is not None:
+            self._model.turn_began(session)
+
+    def turn_ended(self, session: str) -> "ModelTurn | None":
+        """What the turn's model calls came to; None where they do not pass here."""
+        return None if self._model is None else self._model.turn_ended(session)
+
     # both
 
     def forget(self, session: str) -> None:
@@ -229,6 +258,7 @@ class Proxies:
             self._mcp.forget(session)
         if self._model is not None:
             self._model.forget(session)
+        self._aimed.discard(session)
 
     def end(self) -> None:
         """Ends both proxies; the daemon's group waits for them."""

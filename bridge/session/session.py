@@ -11,7 +11,7 @@ Driven by `bridge.session.operations`; its agents come from `bridge.session.laun
 
 import codecs
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
@@ -36,6 +36,10 @@ from bridge.wire.jsonrpc import Notification, Request, Response
 from protocol_schemas.acp import AgentCapabilities, PromptResult
 from protocol_schemas.host import Config
 
+if TYPE_CHECKING:
+    from bridge.session.proxies import Proxies
+    from protocol_schemas.model import ModelTurn
+
 _CATCH_UP = 0.25
 _TOLD = {
     "current_mode_update": ("mode", {"mode_id": "currentModeId"}),
@@ -49,10 +53,17 @@ class Session:
     """A named session of the host and the `Sink` of its ACP session."""
 
     def __init__(
-        self, name: str, host: HostServer, launcher: Launcher, *, native: Callable[[], bool]
+        self,
+        name: str,
+        host: HostServer,
+        launcher: Launcher,
+        *,
+        native: Callable[[], bool],
+        models: "Proxies",
     ) -> None:
         self.name = name
         self.host = host
+        self._models = models
         self.launcher = launcher
         self.config = Config()
         self.agent: Agent | None = None
@@ -208,6 +219,7 @@ class Session:
         self.turns += 1
         turn = self.turn = Turn(self.turns)
         self._job = job
+        self._models.turn_began(self.name)
         self.permissions.stopping = self.services.stopping = False
         if job.message_ids is not None:
             self.event("turn", {"state": "started", "message_ids": job.message_ids})
@@ -234,7 +246,7 @@ class Session:
         """The one end of a turn that was begun: answers its job."""
         if self.turn is not turn:
             return
-        result = turn.result()
+        result = turn.result(self._model_turn())
         if result.error is not None and self.agent is not None:
             self.agent.explain()
         if self._job is not None:
@@ -246,6 +258,13 @@ class Session:
         if result.outcome == "cancelled" and turn.stopped:
             self.mailbox.held = True
         self._changed.set()
+
+    def _model_turn(self) -> "ModelTurn | None":
+        """What the turn's model calls came to, if that is known: of an agent that carries other
+        sessions (forks) it is not, since nobody can tell whose calls they were."""
+        calls = self._models.turn_ended(self.name)
+        alone = self.agent is None or self.agent.client.sessions <= 1
+        return calls if alone else None
 
     def stop_turn(self, why: Stop, words: str = "") -> None:
         """Asks the agent to end the turn; its permission requests are answered `cancelled`."""
