@@ -15,7 +15,6 @@ from bridge.trace.render import flow
 from bridge.trace.runs import Runs
 from bridge.trace.summary import summarise
 from bridge.trace.timeline import Entry
-from bridge.trace.traffic import Span, Traffic
 from bridge.wire import codec
 
 CONTENT = 1 << 18
@@ -23,11 +22,17 @@ CONTENT = 1 << 18
 _SCRIPTS = ("filter.js", "page.js")
 
 
+Place = tuple[int, int]
+"""The number of the run and of the turn that an entry belongs to; -1 for none."""
+
+
 def page(title: str, entries: list[Entry], findings: list[Finding], *, live: bool = False) -> bytes:
     """The page's bytes. A `live` one asks where it came from for what is new."""
     parts = {name: _part(name) for name in ("page.html", "page.css", *_SCRIPTS)}
+    places = Places()
+    rows = data(entries, [places.of(entry) for entry in entries], findings)
     # In a script element only `<` could end the data.
-    text = codec.encode(data(entries, findings)).replace(b"<", b"\\u003c").decode(errors="replace")
+    text = codec.encode(rows).replace(b"<", b"\\u003c").decode(errors="replace")
     html = parts["page.html"]
     for name, value in (
         ("connect", "'self'" if live else "'none'"),
@@ -41,12 +46,11 @@ def page(title: str, entries: list[Entry], findings: list[Finding], *, live: boo
     return html.encode(errors="replace")
 
 
-def data(
-    entries: list[Entry], findings: list[Finding], whole: list[Entry] | None = None
-) -> dict[str, Any]:
-    """What the page's script takes: rows and findings. `whole`: the trace so far, where `entries`
-    are but its end."""
-    return {"rows": _rows(entries, entries if whole is None else whole), "findings": findings}
+def data(entries: list[Entry], places: list[Place], findings: list[Finding]) -> dict[str, Any]:
+    """What the page's script takes: rows, one list an event (page.js has the names of its
+    members), and findings."""
+    rows = [_row(entry, *place) for entry, place in zip(entries, places, strict=True)]
+    return {"rows": rows, "findings": findings}
 
 
 def _part(name: str) -> str:
@@ -55,13 +59,6 @@ def _part(name: str) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
-
-
-def _rows(entries: list[Entry], whole: list[Entry]) -> list[list[Any]]:
-    """One list an event; page.js has the names of its members."""
-    runs = _runs(whole)
-    turns = _turns(whole)
-    return [_row(entry, runs.get(id(entry), -1), turns.get(id(entry), -1)) for entry in entries]
 
 
 def _row(entry: Entry, run: int, turn: int) -> list[Any]:
@@ -81,33 +78,34 @@ def _row(entry: Entry, run: int, turn: int) -> list[Any]:
     ]  # fmt: skip
 
 
-def _runs(entries: list[Entry]) -> dict[int, int]:
-    """The number of the run an entry belongs to."""
-    found: dict[int, int] = {}
-    runs = Runs()
-    for number, entry in enumerate(entries):
-        runs.add(entry)
-        if (first := runs.run_of(entry)) is not None:
-            found[id(entry)] = found.get(id(first), number)
-    return found
+class Places:
+    """Where entries belong, told of one after the other."""
+
+    def __init__(self) -> None:
+        self._runs = Runs()
+        self._firsts: dict[int, int] = {}
+        """The numbers of runs, by their first entries (which the caller keeps)."""
+        self._turns = 0
+        self._running: list[tuple[int, Entry]] = []
+
+    def of(self, entry: Entry) -> Place:
+        """The next entry's run, and the turn that runs when it happens."""
+        self._runs.add(entry)
+        first = self._runs.run_of(entry)
+        run = -1 if first is None else self._firsts.setdefault(id(first), len(self._firsts))
+        return run, self._turn(entry)
+
+    def _turn(self, entry: Entry) -> int:
+        event = entry.event
+        if event.ch == "acp" and entry.role == "request" and entry.method == "session/prompt":
+            self._running.append((self._turns, entry))
+            self._turns += 1
+        self._running = [(n, turn) for n, turn in self._running if not _over(turn, event.line)]
+        for number, turn in self._running:
+            if event.session in (None, turn.event.session):
+                return number
+        return -1
 
 
-def _turns(entries: list[Entry]) -> dict[int, int]:
-    """The number of the turn that runs when an entry happens."""
-    found: dict[int, int] = {}
-    waiting = list(enumerate(Traffic(entries).turns))[::-1]
-    running: list[tuple[int, Span]] = []
-    for entry in entries:
-        line = entry.event.line
-        while waiting and waiting[-1][1].entry.event.line <= line:
-            running.append(waiting.pop())
-        running = [(n, turn) for n, turn in running if not _over(turn, line)]
-        for number, turn in running:
-            if entry.event.session in (None, turn.entry.event.session):
-                found[id(entry)] = number
-                break
-    return found
-
-
-def _over(turn: Span, line: int) -> bool:
-    return turn.last is not None and turn.last.event.line < line
+def _over(turn: Entry, line: int) -> bool:
+    return turn.partner is not None and turn.partner.event.line < line

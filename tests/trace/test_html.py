@@ -16,6 +16,8 @@ from tests.peers.install import PEERS, install
 from tests.trace.traces import Script
 
 DRIVER = Path(__file__).parents[1] / "peers/page_driver.py"
+SHOTS = Path(__file__).parents[2] / ".screenshots"
+"""Where a run leaves what the browser showed; the terminal summary names it (conftest.py)."""
 EVIL = "</script><script>window.injected = 1</script><img src=http://h.invalid/ onerror=alert(1)>"
 
 
@@ -31,13 +33,17 @@ def told() -> Script:
     return script.from_agent(f"noise {EVIL}").prompt(3).say("x").stopped(3)
 
 
-def seen_in_browser(path: Path, folder: Path) -> dict[str, Any]:
+def seen_in_browser(what: str, target: object, *more: object) -> dict[str, Any]:
+    """What a person with a browser sees; the screenshots are in SHOTS."""
     install("chromium")
     install("browser")
-    command = [str(PEERS / "browser/bin/python"), str(DRIVER), str(path), str(folder)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    SHOTS.mkdir(exist_ok=True)
+    command = [str(PEERS / "browser/bin/python"), str(DRIVER), what, str(target), str(SHOTS)]
+    ended = subprocess.run([*command, *map(str, more)], capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout)
+    seen = json.loads(ended.stdout)
+    assert seen["errors"] == []
+    return seen
 
 
 def test_the_page_is_one_file_that_loads_nothing(tmp_path: Path) -> None:
@@ -64,14 +70,13 @@ def test_members_of_a_row_are_named_as_the_script_names_them() -> None:
     names = re.search(r"const KEYS = (\[.*?\]);", script.read_text(), re.DOTALL)
     assert names is not None
     entries = Script().say("x").entries()
-    [row] = html._rows(entries, entries)
+    [row] = html.data(entries, [(-1, -1)], [])["rows"]
     assert len(json.loads(names[1])) == len(row)
 
 
 @pytest.mark.peers
 def test_a_person_finds_the_fault_with_the_keyboard_alone(tmp_path: Path) -> None:
-    seen = seen_in_browser(page_of(told(), tmp_path), tmp_path)
-    assert seen["errors"] == []
+    seen = seen_in_browser("look", page_of(told(), tmp_path))
     assert [url.partition(":")[0] for url in seen["requests"]] == ["file"]
     assert seen["injected"] is True
     assert seen["title"] == "a <title>"
@@ -89,8 +94,44 @@ def test_a_person_finds_the_fault_with_the_keyboard_alone(tmp_path: Path) -> Non
     assert seen["apart"].startswith("13 rows")
     assert seen["clicked"] == "2"
     assert seen["theme"] == "dark"
-    assert (tmp_path / "light.png").stat().st_size > 20_000
-    assert (tmp_path / "dark.png").stat().st_size > 20_000
+    assert seen["overflow"] <= 0
+    for name in ("light", "dark", "narrow"):
+        assert (SHOTS / f"{name}.png").stat().st_size > 15_000
+    for theme in ("light", "dark"):
+        assert seen["contrast"][theme]["least"] >= 4.5, seen["contrast"]
+    # What a screen reader is given: who is what, by name.
+    assert seen["active"] == seen["third"]
+    for part in (
+        "- banner:",
+        '- heading "a <title>" [level=1]',
+        '- searchbox "Filter"',
+        '- checkbox "One row a run" [checked]',
+        '- button "Next finding"',
+        "- status: 11 rows of 13 events; ",
+        '- region "Events":',
+        '- listbox "Events, one a row":',
+        '- region "Message":',
+        '- heading "session/new" [level=2]',
+    ):
+        assert part in seen["tree"], seen["tree"]
+    assert re.search(r'- option "line 4, .*session/new.*" \[selected\]', seen["tree"])
+
+
+@pytest.mark.peers
+def test_a_stranger_finds_a_planted_fault_from_the_page_alone(tmp_path: Path) -> None:
+    script = Script().opened().prompt(2).say("one ").say("two").stopped(2)
+    script.prompt(3).answer(9, {"stopReason": "end_turn"}).stopped(3)
+    fault = next(i for i, r in enumerate(script.records, 2) if r.get("msg", {}).get("id") == 9)
+    seen = seen_in_browser("stranger", page_of(script, tmp_path))
+    for way in ("clicked", "pressed"):
+        message = seen[way]["message"]
+        assert "error: response-without-request" in message
+        assert "JSON-RPC 2.0" in message
+        assert f"line {fault}," in seen[way]["row"]
+        assert "error response-without-request" in seen[way]["row"]
+    assert seen["tabbed"]["by"] == "Next finding"
+    assert f"line {fault}," in seen["tabbed"]["row"]
+    assert (SHOTS / "finding.png").stat().st_size > 15_000
 
 
 @pytest.mark.peers
@@ -99,8 +140,9 @@ def test_fifty_thousand_events_are_windowed(tmp_path: Path) -> None:
     for number in range(12_500):
         ident = number + 2
         script.prompt(ident).say("word ").update("usage_update", used=1, size=2).stopped(ident)
-    seen = seen_in_browser(page_of(script, tmp_path), tmp_path)
-    assert seen["errors"] == []
+    seen = seen_in_browser("scroll", page_of(script, tmp_path))
     assert seen["status"].startswith("50004 rows")
+    # What a frame costs is the rows that it makes: those of the window, whatever the trace's size.
     assert seen["scroll"]["most"] < 120
+    assert seen["scroll"]["made"] < 120
     assert seen["scroll"]["last"] == 50_004

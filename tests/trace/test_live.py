@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.trace.test_html import SHOTS, seen_in_browser
 from tests.trace.traces import Script
 
 BRIDGE = str(Path(sys.executable).with_name("acp-mcp-bridge"))
@@ -65,6 +66,40 @@ def test_what_is_there_and_what_comes_is_served_without_secrets(url: str, file: 
         end.write('{"t":90000000,"ch":"stderr","dir":"in","text":"late CANARY-1"}\n')
     [late] = rows(url, len(first))
     assert late[16] == "late [secret given-1]"
+
+
+def test_findings_come_with_the_lines_that_cause_them(url: str, file: Path) -> None:
+    first = json.loads(get(f"{url}rows?after=0&findings=0")[1])
+    assert first["findings"] == []
+    with file.open("a") as end:
+        end.write(
+            '{"t":90000000,"ch":"acp","dir":"in","n":1,"session":"","text":"oops CANARY-1"}\n'
+        )
+        end.write('{"t":91000000,"ch":"trace","kind":"end","data":{"reason":"closed"}}\n')
+    found: list[Any] = []
+    while len(found) < 1:
+        found += json.loads(get(f"{url}rows?after=5&findings=0")[1])["findings"]
+    assert (found[0]["rule"], found[0]["line"]) == ("noise", 7)
+    assert "CANARY" not in json.dumps(found)
+
+
+def test_a_number_that_is_none_is_the_beginning(url: str) -> None:
+    assert len(json.loads(get(f"{url}rows?after=x&findings=-1")[1])["rows"]) == 5
+
+
+@pytest.mark.peers
+def test_a_page_in_a_browser_shows_findings_as_they_come(url: str, file: Path) -> None:
+    line = '{"t":90000000,"ch":"acp","dir":"in","n":1,"session":"","text":"oops CANARY-1"}'
+    seen = seen_in_browser("live", url, file, line)
+    assert seen["before"].startswith("5 rows of 5 events; 0 findings")
+    assert "new: error noise on line 7" in seen["after"]
+    assert "line 7," in seen["row"]
+    assert "error: noise" in seen["message"]
+    assert "CANARY" not in json.dumps(seen)
+    assert {request.split("/rows?")[0].rstrip("/") for request in seen["requests"]} == {
+        url.rstrip("/")
+    }
+    assert (SHOTS / "live.png").stat().st_size > 15_000
 
 
 def test_other_paths_and_other_names_get_nothing(url: str) -> None:

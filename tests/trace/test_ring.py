@@ -7,7 +7,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from bridge.trace.ring import Ring, RingReader
+from bridge.trace.ring import _ASLEEP, Ring, RingReader
 
 pytestmark = pytest.mark.anyio
 
@@ -89,10 +89,63 @@ async def test_what_was_posted_before_the_loop_and_never_flushed_is_written_at_t
 
 async def test_a_reader_that_is_gone_is_reported_once() -> None:
     ring = Ring()
+    gone = anyio.Event()
     told: list[int] = []
-    writer = ring.writer(lambda: told.append(1))
+
+    def broken() -> None:
+        told.append(1)
+        gone.set()
+
+    writer = ring.writer(broken)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(writer.run)
+        with anyio.fail_after(30):
+            await gone.wait()
     for _ in range(3):
-        writer.post(b"x" * (1 << 17))
+        writer.post(b"x" * (3 << 20))
     writer.finish(0)
     assert told == [1]
     assert writer.queued == 0
+
+
+async def test_a_reader_that_sleeps_is_woken_by_each_post() -> None:
+    ring = Ring()
+    reading = Reading(ring)
+    reading.may_read.set()
+    writer = ring.writer(broken)
+    for size in range(1, 4):
+        with anyio.fail_after(30):
+            while not ring._memory[:4096].cast("Q")[_ASLEEP]:  # noqa: ASYNC110 - a thread's
+                await anyio.sleep(0.002)
+            writer.post(b"y")
+            while len(reading.data) < size:  # noqa: ASYNC110 - a thread's
+                await anyio.sleep(0.002)
+    writer.finish(5)
+    assert reading.join() == b"yyy"
+
+
+async def test_what_is_posted_is_read_though_its_writer_never_comes_back_to_it() -> None:
+    ring = Ring()
+    reading = Reading(ring)
+    writer = ring.writer(broken)
+    writer.post(b"the last words of a process that is killed")
+    os.close(ring._written)
+    assert reading.join() == b"the last words of a process that is killed"
+    os.close(ring._read)
+
+
+async def test_a_buffer_that_is_used_again_is_posted_as_it_was() -> None:
+    ring = Ring()
+    reading = Reading(ring)
+    writer = ring.writer(broken)
+    buffer = bytearray(b"a" * (3 << 20))
+    writer.post(buffer)
+    writer.post(memoryview(buffer))
+    buffer[:] = b"b" * len(buffer)
+    reading.may_read.set()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(writer.run)
+        await drained(lambda: writer.queued)
+        tasks.cancel_scope.cancel()
+    writer.finish(5)
+    assert reading.join() == b"a" * (6 << 20)

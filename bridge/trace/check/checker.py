@@ -108,6 +108,11 @@ class Checker:
         for group in groups:
             group.end()
 
+    @property
+    def findings(self) -> list[Finding]:
+        """What has been found so far; more may come of lines that were seen already."""
+        return self._report.findings
+
     def result(self) -> list[Finding]:
         """All findings, in the order of the lines."""
         self._finish()

@@ -5,7 +5,7 @@ const SLACK = 12;
 const LANE = 44;
 const LANES = ["host", "bridge", "agent", "model", "MCP"];
 const FROM_TO = {
-  host: [0, 1], client: [0, 1], acp: [1, 2], model: [2, 3], mcp: [1, 4],
+  host: [0, 1], client: [0, 1], conductor: [0, 1], acp: [1, 2], model: [2, 3], mcp: [1, 4],
 };
 const KEYS = ["line", "t", "ch", "dir", "session", "n", "kind", "role", "method", "id", "update",
   "failed", "partner", "latency", "sid", "tool", "words", "content", "size", "run", "turn", "flow"];
@@ -30,12 +30,16 @@ function take(rows, findings) {
     const partner = byLine.get(event.partner);
     if (partner) Object.assign(partner, { partner: event.line, latency: event.latency });
   }
-  for (const finding of findings) byLine.get(finding.line)?.findings.push(finding);
+  // A line that cannot be read has no row: what is found on it stands on the one before.
+  for (const finding of findings) {
+    const event = byLine.get(finding.line) ?? events.findLast((other) => other.line < finding.line);
+    (event ?? events[0])?.findings.push(finding);
+  }
 }
 
 // Which rows there are
 
-function arrange() {
+function arrange(quiet = false) {
   const before = shown[picked]?.event;
   const collapse = $("collapse").checked;
   const runs = new Map();
@@ -49,11 +53,14 @@ function arrange() {
     shown.push(fresh);
   }
   space.style.height = `${shown.length * ROW}px`;
-  grid.setAttribute("aria-rowcount", shown.length);
   picked = before ? shown.findIndex((row) => row.members.includes(before)) : -1;
-  const faults = events.reduce((sum, event) => sum + event.findings.length, 0);
-  say(`${shown.length} rows of ${events.length} events; ${faults} findings`);
+  if (!quiet) count();
   draw(true);
+}
+
+function count(more = "") {
+  const faults = events.reduce((sum, event) => sum + event.findings.length, 0);
+  say(`${shown.length} rows of ${events.length} events; ${faults} findings${more}`);
 }
 
 function say(words, wrong = false) {
@@ -100,8 +107,9 @@ function rowNode(row, index) {
   const { event, members } = row;
   const node = make("div", `row ${event.turn >= 0 ? `turn${event.turn % 2}` : ""}`);
   node.id = `row-${index}`;
-  node.setAttribute("role", "row");
-  node.setAttribute("aria-rowindex", index + 1);
+  node.setAttribute("role", "option");
+  node.setAttribute("aria-posinset", index + 1);
+  node.setAttribute("aria-setsize", shown.length);
   node.setAttribute("aria-selected", index === picked);
   node.style.top = `${index * ROW}px`;
   const count = members.length;
@@ -191,6 +199,16 @@ function pickLine(line) {
 
 function tell({ event, members }) {
   detail.replaceChildren(make("h2", event.failed ? "bad" : "", event.update || event.method));
+  const faults = members.flatMap((member) => member.findings);
+  if (faults.length) {
+    const list = make("ul");
+    for (const fault of faults) {
+      const item = make("li", fault.severity);
+      item.append(make("strong", "", `${fault.severity}: ${fault.rule}`), ` ${fault.words} (${fault.spec})`);
+      list.append(item);
+    }
+    detail.append(list);
+  }
   const table = make("table");
   const add = (name, value) => {
     if (value === null || value === undefined || value === "") return;
@@ -211,16 +229,6 @@ function tell({ event, members }) {
     const button = make("button", "", `${event.role === "request" ? "Response" : "Request"}: line ${event.partner}`);
     button.addEventListener("click", () => pickLine(event.partner));
     detail.append(button);
-  }
-  const faults = members.flatMap((member) => member.findings);
-  if (faults.length) {
-    const list = make("ul");
-    for (const fault of faults) {
-      const item = make("li", fault.severity);
-      item.append(make("strong", "", `${fault.severity}: ${fault.rule}`), ` ${fault.words} (${fault.spec})`);
-      list.append(item);
-    }
-    detail.append(list);
   }
   const text = members.length > 1 ? members.map((member) => member.words.replace(/^"|"$/g, "")).join("") : event.content;
   detail.append(message(text, members.length > 1));
@@ -263,9 +271,12 @@ const MOVES = {
   n: () => nextFault(1), N: () => nextFault(-1),
   c: () => { $("collapse").checked = !$("collapse").checked; arrange(); },
 };
-grid.addEventListener("keydown", (press) => {
+document.addEventListener("keydown", (press) => {
+  // Wherever no other element takes keys: whoever has just opened the page need not look for the rows.
+  if (document.activeElement !== grid && document.activeElement !== document.body) return;
   if (press.ctrlKey || press.metaKey || press.altKey || !MOVES[press.key]) return;
   press.preventDefault();
+  grid.focus();
   MOVES[press.key]();
 });
 detail.addEventListener("keydown", (press) => { if (press.key === "Escape") grid.focus(); });
@@ -281,7 +292,7 @@ function filtered() {
 }
 let typing = 0;
 filterBox.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(filtered, 120); });
-$("collapse").addEventListener("change", arrange);
+$("collapse").addEventListener("change", () => arrange());
 $("faults").addEventListener("click", () => { nextFault(1); grid.focus(); });
 $("help").addEventListener("click", () => {
   $("keys").hidden = !$("keys").hidden;
@@ -300,20 +311,32 @@ arrange();
 
 // A live page: what is new, as soon as it is there
 
+const QUIET_MS = 3000;
 async function follow() {
+  let told = 0, later = 0, found = 0;
   for (;;) {
     let got;
     try {
-      got = await (await fetch(`rows?after=${events.length}`)).json();
+      got = await (await fetch(`rows?after=${events.length}&findings=${found}`)).json();
     } catch {
       say("the server has ended; this is what came", true);
       return;
     }
-    if (!got.rows.length) continue;
+    if (!got.rows.length && !got.findings.length) continue;
     const atEnd = grid.scrollTop + grid.clientHeight >= grid.scrollHeight - 2 * ROW;
     take(got.rows, got.findings);
-    arrange();
+    found += got.findings.length;
+    arrange(true);
     if (atEnd) grid.scrollTop = grid.scrollHeight;
+    // A reader reads out each word that changes here: not with every row.
+    const last = got.findings.at(-1);
+    if (last || performance.now() - told > QUIET_MS || !told) {
+      told = performance.now();
+      count(last ? `; new: ${last.severity} ${last.rule} on line ${last.line}` : "");
+    } else if (!later) {
+      later = setTimeout(() => { later = 0; count(); }, QUIET_MS);
+    }
+    if (last && picked >= 0) tell(shown[picked]);
   }
 }
 if ("live" in document.documentElement.dataset) follow();
