@@ -2,8 +2,7 @@
 
 Owns: the scribe's life and the streams. Rules: whatever is recorded, the caller is back in a
 microsecond; nothing waits for the disk; whatever goes wrong ends the recording with one line in
-the log, and nothing else. What is posted is in the ring within some milliseconds, and from then on
-safe from any end of the bridge.
+the log, and nothing else. What is posted is in the ring, and so safe from any end of the bridge.
 
 Opened by a command before the loop runs (it forks); `bridge.app` hands its taps down.
 """
@@ -123,7 +122,7 @@ class Recorder:
         session: str | None = None,
         n: int | None = None,
         direction: str | None = None,
-        content: bytes = b"",
+        content: bytes | bytearray | memoryview = b"",
     ) -> None:
         """Records an event: its particulars, and bytes that belong to it."""
         members: dict[str, Any] = {"ch": channel, "dir": direction, "session": session, "n": n}
@@ -135,7 +134,7 @@ class Recorder:
         """Masks a value from here on."""
         self._post(Kind.SECRET, 0, codec.encode((name, value)))
 
-    def _post(self, kind: Kind, stream: int, *parts: bytes) -> None:
+    def _post(self, kind: Kind, stream: int, *parts: bytes | bytearray | memoryview) -> None:
         if self.ended:
             return
         size = sum(map(len, parts))

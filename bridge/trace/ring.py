@@ -1,165 +1,239 @@
-"""The way from the recorder to its scribe: a ring of shared memory, and a pipe each way.
+"""The way from the recorder to its scribe: a ring of shared memory.
 
-Owns: what has been posted and is not in the ring yet. Rules: `post` never waits; small pieces are
-gathered for a few milliseconds; what is in the ring is read to its end, however the writer's
-process came to its own. Bytes go through memory, eight times as fast as through a pipe; the pipes
-carry positions only: how far has been written, how far has been read (u64, counted from the
-start), and, by their ends, that the other side is gone.
+Owns: what has been posted and is not in the ring yet. Rules: `post` never waits; what is posted is
+in the ring when it returns, as long as there is room, and what is in the ring is read to its end,
+however the writer's process came to its own. While both sides are busy neither makes a system
+call for the other: the reader looks again every few milliseconds. Who has nothing to do says so in
+the ring and is woken by a byte in a pipe; the pipes' ends also tell that the other side is gone.
 
-Made before the fork, which shares it. Used by `bridge.trace.recorder` and `bridge.trace.scribe`.
+The positions, of all bytes from the start, stand in the ring's first page, each on a line of the
+cache to itself. Made before the fork, which shares it. Used by `bridge.trace.recorder` and
+`bridge.trace.scribe`.
 """
 
 import mmap
 import os
 import select
-import struct
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import anyio
 
 _SIZE = 1 << 22
-_FLUSH_BYTES = 1 << 16
-_FLUSH_SECONDS = 0.005
-_SMALL = 1 << 14
-_POSITION = struct.Struct("<Q")
-_POSITIONS = 4096
+_PAGE = 4096
+_HEAD, _TAIL, _ASLEEP, _WAITING = 0, 8, 16, 24
+"""Where in the first page: written so far, read so far, whether the reader is to be woken by the
+next post, whether the writer is by the next room."""
+_BUSY = 1 << 17
+_NAP_MS = 10
+"""Between two looks of a reader to whom little comes."""
+_NAPS = 10
+"""Looks in vain, after which it asks to be woken."""
+_DOZE_MS = 1000
 
 
-class RingWriter:
+class _Side:
+    """The ring as either side sees it."""
+
+    def __init__(self, memory: memoryview) -> None:
+        self._words = memory[:_PAGE].cast("Q")
+        self._ring = memory[_PAGE:]
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def _order(self) -> None:
+        """What was stored before is seen before what is stored, or loaded, behind this. A release
+        and an acquisition of one lock are a memory barrier, the only one that Python has."""
+        self._lock.release()
+        self._lock.acquire()
+
+
+class RingWriter(_Side):
     """The recorder's side. `on_broken` is called once, if the reader is gone."""
 
-    def __init__(self, ring: memoryview, written: int, read: int, on_broken: Callable[[], None]):
-        os.set_blocking(written, False)
-        os.set_blocking(read, False)
-        self._ring = ring
-        self._written = written
-        self._read = read
+    def __init__(self, memory: memoryview, wake: int, woken: int, on_broken: Callable[[], None]):
+        super().__init__(memory)
+        os.set_blocking(wake, False)
+        os.set_blocking(woken, False)
+        self._wake = wake
+        self._woken = woken
         self._on_broken = on_broken
-        self._head = self._tail = 0
-        self._fresh: list[bytes] = []
-        self._fresh_size = 0
+        self._head = 0
+        self._room = _SIZE
+        """What there was when it was last looked for, less what was used since."""
         self._queue: deque[memoryview] = deque()
-        self._work = anyio.Event()
         self._broken = False
         self.queued = 0
         """Bytes posted and not in the ring yet."""
 
-    def post(self, *parts: bytes) -> None:
+    def post(self, *parts: bytes | bytearray | memoryview) -> None:
         """Puts a frame, in parts, behind those before it."""
         if self._broken:
             return
-        if not self._fresh:
-            self._work.set()
-        self._fresh += parts
         size = sum(map(len, parts))
-        self._fresh_size += size
-        self.queued += size
-        if self._fresh_size >= _FLUSH_BYTES:
+        if self._queue or (size > self._room and size > self._look()):
+            # The caller may change its buffer.
+            self._queue.extend(memoryview(bytes(part)) for part in parts)
+            self.queued += size
             self.flush()
+            return
+        for part in parts:
+            self._put(part)
+        self._commit()
+
+    def _put(self, part: bytes | bytearray | memoryview) -> None:
+        """Copies what there is room for; to be committed."""
+        at = self._head % _SIZE
+        end = at + len(part)
+        if end <= _SIZE:
+            self._ring[at:end] = part
+        else:
+            view = memoryview(part)
+            self._ring[at:] = view[: _SIZE - at]
+            self._ring[: end - _SIZE] = view[_SIZE - at :]
+        self._head += len(part)
+        self._room -= len(part)
+
+    def _commit(self) -> None:
+        self._order()
+        self._words[_HEAD] = self._head
+        self._order()
+        if self._words[_ASLEEP]:
+            self._words[_ASLEEP] = 0
+            try:
+                os.write(self._wake, b"\0")
+            except BlockingIOError:
+                return
+            except OSError:
+                self._break()
+
+    def _look(self) -> int:
+        """The room there is now."""
+        self._room = _SIZE - (self._head - self._words[_TAIL])
+        self._order()
+        return self._room
 
     async def run(self) -> None:
-        """Passes on what is posted, until cancelled or broken."""
+        """Passes on what found no room, and notices that the reader has gone; until cancelled."""
         while not self._broken:
-            await self._work.wait()
-            self._work = anyio.Event()
-            await anyio.sleep(_FLUSH_SECONDS)
+            await anyio.wait_readable(self._woken)
+            self._heard()
             self.flush()
-            while self._queue:
-                await anyio.wait_readable(self._read)
-                self.flush()
 
     def finish(self, within: float) -> None:
         """Passes on the rest, blocking for so many seconds at most, and closes."""
         deadline = time.monotonic() + within
         self.flush()
         while self._queue and (left := deadline - time.monotonic()) > 0:
-            select.select([self._read], [], [], left)
+            select.select([self._woken], [], [], left)
+            self._heard()
             self.flush()
         self._broken = True
-        os.close(self._written)
-        os.close(self._read)
+        os.close(self._wake)
+        os.close(self._woken)
 
     def flush(self) -> None:
         """Moves what the ring takes."""
-        self._queue.extend(map(memoryview, _gathered(self._fresh)))
-        self._fresh, self._fresh_size = [], 0
-        if self._broken or not self._queue:
-            return
+        while self._queue and not self._broken:
+            if not self._look():
+                self._words[_WAITING] = 1
+                self._order()
+                if not self._look():
+                    return
+            part = self._queue[0][: self._room]
+            self._put(part)
+            self.queued -= len(part)
+            if len(part) < len(self._queue[0]):
+                self._queue[0] = self._queue[0][len(part) :]
+            else:
+                self._queue.popleft()
+            self._commit()
+
+    def _heard(self) -> None:
+        """Takes the bytes that woke us; their end is the reader's."""
         try:
-            self._look()
-            while self._queue and (room := _SIZE - (self._head - self._tail)):
-                self._move(room)
-            os.write(self._written, _POSITION.pack(self._head))
+            if not os.read(self._woken, _PAGE):
+                self._break()
         except BlockingIOError:
             return
-        except OSError:
-            self._broken = True
-            self._queue.clear()
-            self.queued = 0
-            self._on_broken()
 
-    def _look(self) -> None:
-        """How far the scribe has read by now."""
-        try:
-            positions = os.read(self._read, _POSITIONS)
-        except BlockingIOError:
+    def _break(self) -> None:
+        if self._broken:
             return
-        if not positions:
-            raise BrokenPipeError
-        (self._tail,) = _POSITION.unpack(positions[-_POSITION.size :])
-
-    def _move(self, room: int) -> None:
-        part = self._queue[0]
-        at = self._head % _SIZE
-        size = min(len(part), room, _SIZE - at)
-        self._ring[at : at + size] = part[:size]
-        self._head += size
-        self.queued -= size
-        if size < len(part):
-            self._queue[0] = part[size:]
-        else:
-            self._queue.popleft()
+        self._broken = True
+        self._queue.clear()
+        self.queued = 0
+        self._on_broken()
 
 
-class RingReader:
+class RingReader(_Side):
     """The scribe's side."""
 
-    def __init__(self, ring: memoryview, written: int, read: int) -> None:
-        self._ring = ring
-        self._written = written
-        self._read = read
+    def __init__(self, memory: memoryview, woken: int, wake: int) -> None:
+        super().__init__(memory)
+        self._woken = woken
+        self._wake = wake
         self._tail = 0
+        self._little = False
+        self._gone = False
+        self._poll = select.poll()
+        self._poll.register(woken, 0)
 
     def receive(self) -> bytes:
         """What has been written since; blocks for it. b"" at the end."""
-        while positions := os.read(self._written, _POSITIONS):
-            (head,) = _POSITION.unpack(positions[-_POSITION.size :])
+        naps = 0
+        while True:
+            if self._little and not self._gone:
+                # One write of what has come meanwhile; returns at once when the writer is gone.
+                self._gone = bool(self._poll.poll(_NAP_MS))
+            head = self._words[_HEAD]
             if head > self._tail:
                 return self._take(head)
-        return b""
+            if self._gone:
+                return b""
+            naps += 1
+            if naps > _NAPS:
+                self._sleep()
 
     def _take(self, head: int) -> bytes:
+        self._order()
         start, end = self._tail % _SIZE, head % _SIZE
         if start < end:
             data = bytes(self._ring[start:end])
         else:
             data = b"".join((self._ring[start:], self._ring[:end]))
-        self._tail = head
-        try:
-            os.write(self._read, _POSITION.pack(head))
-        except OSError:
-            # The writer is gone; what it has written is still here.
-            return data
+        self._order()
+        self._words[_TAIL] = self._tail = head
+        self._order()
+        self._little = len(data) < _BUSY
+        if self._words[_WAITING]:
+            self._words[_WAITING] = 0
+            try:
+                os.write(self._wake, b"\0")
+            except OSError:
+                # The writer is gone; what it has written is still here.
+                return data
         return data
+
+    def _sleep(self) -> None:
+        """Until the writer posts or goes."""
+        self._words[_ASLEEP] = 1
+        self._order()
+        if self._words[_HEAD] == self._tail:
+            poll = select.poll()
+            poll.register(self._woken, select.POLLIN)
+            if poll.poll(_DOZE_MS):
+                self._gone = not os.read(self._woken, _PAGE)
+        self._words[_ASLEEP] = 0
 
 
 class Ring:
     """Both sides, to be parted by a fork: each process keeps one and closes the other's ends."""
 
     def __init__(self) -> None:
-        self._memory = memoryview(mmap.mmap(-1, _SIZE))
+        self._memory = memoryview(mmap.mmap(-1, _PAGE + _SIZE))
         self.written_end, self._written = os.pipe()
         self._read, self.read_end = os.pipe()
 
@@ -172,18 +246,3 @@ class Ring:
         os.close(self.written_end)
         os.close(self.read_end)
         return RingWriter(self._memory, self._written, self._read, on_broken)
-
-
-def _gathered(parts: list[bytes]) -> Iterator[bytes]:
-    """The same bytes in fewer pieces; large ones are not copied."""
-    small: list[bytes] = []
-    for part in parts:
-        if len(part) < _SMALL:
-            small.append(part)
-            continue
-        if small:
-            yield b"".join(small)
-            small = []
-        yield part
-    if small:
-        yield b"".join(small)

@@ -17,12 +17,9 @@ from bridge.trace.ledger import Ledger
 from bridge.trace.ring import Ring
 from bridge.wire import codec
 
-_BUSY = 1 << 17
 _JOINED = 1 << 22
 _OUTLIVING = 5.0
 """Seconds the scribe has after the bridge's end, should the disk not let it go on."""
-_NAP_MS = 10
-"""Between reads while little comes: one write of what has come, and no wake-up for each of it."""
 
 
 def serve(ring: Ring, report: int, file: int, ledger: Ledger, first: bytes) -> NoReturn:
@@ -69,14 +66,9 @@ def _write_down(ring: Ring, file: int, ledger: Ledger, first: bytes) -> str | No
 
 def _copy(ring: Ring, written: "_Book", ledger: Ledger) -> None:
     reader = ring.reader()
-    poll = select.poll()
-    poll.register(ring.written_end, 0)
     while data := reader.receive():
         ledger.feed(data)
         written.add(ledger.take())
-        if len(data) < _BUSY:
-            # Returns at once when the bridge has closed its end.
-            poll.poll(_NAP_MS)
 
 
 def _end(t: int, reason: str) -> bytes:
