@@ -8,10 +8,10 @@ PYTEST := $(BIN)/python -m pytest
 PEERS := uv node node-mcp fastmcp verifiers-0.4 verifiers-0.2 wheelhouse
 
 .DEFAULT_GOAL := help
-.PHONY: help setup peers test check format e2e demo bench conformance lock clean
+.PHONY: help setup peers test check format e2e e2e-all demo bench conformance lock clean
 
 help: ## this list
-	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
 		printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 setup: ## .venv with the project, editable, and its tools
@@ -39,6 +39,10 @@ format: setup ## formats and mends what ruff can
 
 e2e: peers ## real node agents: claude and pi, then codex and copilot
 	@$(INSTALL) node-more
+	$(PYTEST) tests/e2e -m "(e2e or peers) and not heavy" $(ARGS)
+
+e2e-all: peers ## the same and the heaviest: kimi and openclaw
+	@$(INSTALL) node-more node-heavy
 	$(PYTEST) tests/e2e -m "e2e or peers" $(ARGS)
 
 demo: setup ## the whole main job on loopback: no key, no node

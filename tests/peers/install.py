@@ -8,7 +8,8 @@ and .peers in the checkout; nothing is taken from, or left in, the machine or HO
     uv               .peers/uv: uv, which the verifiers runtimes and `lock` need
     pyright          .peers/pyright: the type checker, from npm
     node             .peers/node: node, claude-agent-acp, pi
-    node-more        .peers/node-more: codex-acp, copilot
+    node-more        .peers/node-more: codex-acp, copilot, pi's MCP client
+    node-heavy       .peers/node-heavy: Kimi Code, OpenClaw, and the newer node that it needs
     node-clients     .peers/node-clients: ACP clients, acpx and the TypeScript SDK
     node-mcp         .peers/node-mcp: MCP servers and clients, the official conformance runner
     model-clients    .peers/model-clients: the OpenAI and Anthropic Python SDKs
@@ -133,6 +134,7 @@ PARTS = {
     "pyright": npm_part("pyright", HERE / "pyright"),
     "node": npm_part("node", HERE / "node"),
     "node-more": npm_part("node-more", HERE / "node_more"),
+    "node-heavy": npm_part("node-heavy", HERE / "node_heavy"),
     "node-clients": npm_part("node-clients", HERE / "node_clients"),
     "node-mcp": npm_part("node-mcp", HERE / "node_mcp"),
     "node-model": npm_part("node-model", HERE / "node_model"),
@@ -178,7 +180,8 @@ def lock() -> None:
     run(*compile_lock, ROOT / "requirements.lock", pyproject, "--constraint", dev)
     for name in ("uv", *HARNESSES):
         run(*compile_lock, HERE / f"{name}.lock", HERE / f"{name}.in")
-    for name in ("pyright", "node", "node_more", "node_clients", "node_mcp", "node_model"):
+    nodes = ("node", "node_more", "node_heavy", "node_clients", "node_mcp", "node_model")
+    for name in ("pyright", *nodes):
         source = HERE / name
         (source / "package-lock.json").unlink(missing_ok=True)
         run("npm", "install", "--silent", "--package-lock-only", cwd=source)
