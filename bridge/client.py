@@ -121,11 +121,12 @@ class Bridge:
         cwd: str | None = None,
         events: Sequence[str] = EVENTS,
         on_stderr: Callable[[bytes], None] | None = None,
+        new_session: bool = False,
     ) -> AsyncGenerator["Bridge"]:
         """Starts a daemon; leaving the context shuts it down, agents included.
 
         `options`: further arguments (`--record FILE`); `on_stderr` gets the daemon's stderr, which
-        is this process's own otherwise.
+        is this process's own otherwise; in a `new_session` it does not get the terminal's signals.
         """
         process = await anyio.open_process(
             [*daemon, *options],
@@ -134,6 +135,7 @@ class Bridge:
             stderr=subprocess.PIPE if on_stderr else None,
             env=env,
             cwd=cwd,
+            start_new_session=new_session,
         )
         bridge = cls(process, on_stderr)
         failure: BaseException | None = None

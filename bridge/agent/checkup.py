@@ -6,20 +6,20 @@ but `--version` of node and npm; a check that fails says what to do. Called by `
 
 import importlib.metadata
 import os
-import re
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from bridge.wire import codec
+from bridge.agent import installed
+from bridge.agent.rendering import program
+from bridge.agent.versions import Fault, faults, faulty, numbers, package_version, within
+from bridge.errors import UsageError
+from protocol_schemas.profile import Profile
 
 State = Literal["ok", "warn", "missing"]
 NODE_WANTED = 22
@@ -143,51 +143,80 @@ def _npm(environment: Mapping[str, str]) -> Check:
 
 
 def _agents(environment: Mapping[str, str], node: str | None) -> Iterator[Check]:
-    text = (resources.files("bridge.agent") / "known.toml").read_text()
+    """Agents that `agents install` has, and those whose program is on PATH."""
+    from bridge.agent import profile
+
+    known = faults()
     found = False
-    table: dict[str, dict[str, Any]] = tomllib.loads(text)
-    for name, known in table.items():
-        command = shutil.which(str(known["command"]), path=environment.get("PATH"))
-        if command is not None:
+    for name in profile.names(environment):
+        try:
+            agent = profile.load(name, environment)
+        except UsageError as error:
+            yield Check(f"agent {name}", "warn", str(error), "mend the file, or remove it")
+            continue
+        for check in (
+            _installed(agent, environment, node),
+            _on_path(agent, environment, node, known),
+        ):
+            if check is not None:
+                found = True
+                yield check
+    for fault in known:
+        command = fault.command and shutil.which(fault.command, path=environment.get("PATH"))
+        version = package_version(Path(command), fault.package) if command else None
+        if version is not None and within(version, fault.versions):
             found = True
-            yield _agent(name, known, command, node)
+            yield Check(f"agent {fault.command}", "warn", f"{version} ({command}): {fault.reason}")
     if not found:
-        package = "@agentclientprotocol/claude-agent-acp"
-        words = "none of the known ones is on PATH; `acp-mcp-bridge agent` is always there"
-        yield Check("agents", "warn", words, f"npm install --global {package}")
+        words = "none is installed; `acp-mcp-bridge agent` is always there"
+        yield Check("agents", "warn", words, "acp-mcp-bridge agents install pi")
 
 
-def _agent(name: str, known: dict[str, Any], command: str, node: str | None) -> Check:
-    version = package_version(Path(command), known["package"])
-    where = f"{version or 'unknown version'} ({command})"
-    install = f"npm install --global {known['package']}@{known['tried'] or 'latest'}"
-    for bound, reason in known["bad"].items():
-        if version is not None and within(version, bound):
-            return Check(f"agent {name}", "warn", f"{where}: {reason}", install)
-    if known["node"] and node is not None and numbers(node)[0] < known["node"]:
-        words = f"{where} needs node {known['node']} or newer, {node} is first on PATH"
-        return Check(f"agent {name}", "warn", words, f"npm install node@{known['node']}")
-    return Check(f"agent {name}", "ok", where)
+def _installed(agent: Profile, environment: Mapping[str, str], node: str | None) -> Check | None:
+    """What `agents install` has of an agent."""
+    if agent.install is None:
+        return None
+    name, mend = f"agent {agent.name}", f"acp-mcp-bridge agents install {agent.name}"
+    pinned = " ".join(f"{package} {version}" for package, version in agent.install.packages.items())
+    if (whole := installed.find(agent, environment)) is not None:
+        if whole.node is None and _too_old(agent, node):
+            words = f"{pinned} needs node {agent.install.node} or newer, {node} is first on PATH"
+            return Check(name, "warn", words, mend)
+        return Check(name, "ok", f"{pinned} ({whole.prefix})")
+    others = [
+        prefix.name for prefix, ready in installed.every(environment) if ready.agent == agent.name
+    ]
+    if not others:
+        return None
+    return Check(name, "warn", f"{', '.join(others)} is installed; pinned is {pinned}", mend)
 
 
-def package_version(command: Path, package: str) -> str | None:
-    """The version of the npm package a command belongs to."""
-    for folder in command.resolve().parents:
-        with suppress(OSError, codec.JSONError):
-            fields = codec.mapping(codec.decode((folder / "package.json").read_bytes())) or {}
-            if fields.get("name") == package:
-                return str(fields.get("version"))
-    return None
+def _on_path(
+    agent: Profile, environment: Mapping[str, str], node: str | None, known: list[Fault]
+) -> Check | None:
+    """An agent's program on PATH: which version it is, and whether that does."""
+    name = program(agent)
+    command = shutil.which(name, path=environment.get("PATH")) if name else None
+    if command is None:
+        return None
+    packages = agent.install.packages if agent.install is not None else {}
+    title, mend = f"agent {agent.name}", f"acp-mcp-bridge agents install {agent.name}"
+    for package in packages:
+        version = package_version(Path(command), package)
+        if version is not None and (reason := faulty(package, version, known)):
+            return Check(title, "warn", f"{version} ({command}): {reason}", mend)
+        if version is not None:
+            where = f"{version} ({command})"
+            break
+    else:
+        where = f"unknown version ({command})"
+    if _too_old(agent, node):
+        assert agent.install is not None
+        words = f"{where} needs node {agent.install.node} or newer, {node} is first on PATH"
+        return Check(title, "warn", words, mend)
+    return Check(title, "ok", where)
 
 
-def numbers(version: str) -> tuple[int, ...]:
-    """A version's numbers, to be compared."""
-    return tuple(map(int, re.findall(r"\d+", version.partition("-")[0]))) or (0,)
-
-
-def within(version: str, bound: str) -> bool:
-    """Whether a version is under a bound such as `<0.64` or `=7.8.1`."""
-    wanted = numbers(bound[1:])
-    if bound[0] == "<":
-        return numbers(version) < wanted
-    return numbers(version) == wanted
+def _too_old(agent: Profile, node: str | None) -> bool:
+    oldest = "" if agent.install is None else agent.install.node
+    return bool(oldest) and numbers(node or "0") < numbers(oldest)

@@ -18,6 +18,7 @@ COMMANDS = {
     "acp": "stand between an ACP client and its agent: a relay that records",
     "probe": "an agent's handshake: versions, capabilities, modes, authentication, times",
     "doctor": "what is missing on this machine, and the command that mends it",
+    "agents": "node agents: list, show, install, run and remove them, in pinned versions",
     "demo": "the whole main job on loopback, for a stranger to watch",
     "agent": "the embedded agent: ACP on stdio over one chat model, with MCP and local tools",
     "model": "the model proxy alone: any agent, any model server",
@@ -50,6 +51,7 @@ def run(arguments: list[str]) -> int:
             module = importlib.import_module(f"bridge.cli.{command}")
             module.add_arguments(child)
     options = parser.parse_args(arguments)
+    options.arguments = arguments  # argparse forgets what stood before `--`
     module = importlib.import_module(f"bridge.cli.{options.command}")
     try:
         return module.run(options)

@@ -4,9 +4,10 @@ import json
 import os
 from pathlib import Path
 
-import pytest
-
-from bridge.agent.checkup import Check, checks, numbers, package_version, within
+from bridge.agent.checkup import Check, checks
+from bridge.agent.installed import READY, Ready, place
+from bridge.agent.profile import load
+from bridge.wire import codec
 
 
 def program(folder: Path, name: str, text: str) -> Path:
@@ -30,7 +31,8 @@ def package(folder: Path, name: str, version: str, command: str) -> Path:
 
 
 def found(**environment: str) -> dict[str, Check]:
-    return {check.name: check for check in checks(environment)}
+    bare = {"HOME": "/nonexistent"}
+    return {check.name: check for check in checks(bare | environment)}
 
 
 def test_this_machine_has_what_the_bridge_needs() -> None:
@@ -60,17 +62,26 @@ def test_agents_on_the_path_are_told_with_their_versions(tmp_path: Path) -> None
     )
     program(folder, "node", "echo v22.1.0")
     state = found(PATH=f"{folder}:/bin:/usr/bin")
-    assert state["agent claude"].state == "ok"
-    assert state["agent claude"].words.startswith("0.101.0 (")
+    assert state["agent claude-code"].state == "ok"
+    assert state["agent claude-code"].words.startswith("0.101.0 (")
     assert "agents" not in state
 
 
 def test_a_bad_version_is_told_with_the_reason_and_the_command(tmp_path: Path) -> None:
+    name = "@agentclientprotocol/claude-agent-acp"
+    folder = package(tmp_path, name, "0.50.0", "claude-agent-acp")
+    check = found(PATH=f"{folder}:/bin:/usr/bin")["agent claude-code"]
+    assert check.state == "warn"
+    assert "0.50.0" in check.words
+    assert "steering" in check.words
+    assert check.mend == "acp-mcp-bridge agents install claude-code"
+
+
+def test_a_package_that_nobody_should_take_any_more_is_told(tmp_path: Path) -> None:
     folder = package(tmp_path, "@zed-industries/claude-code-acp", "0.12.0", "claude-code-acp")
-    check = found(PATH=f"{folder}:/bin:/usr/bin")["agent claude-old"]
+    check = found(PATH=f"{folder}:/bin:/usr/bin")["agent claude-code-acp"]
     assert check.state == "warn"
     assert "no longer kept" in check.words
-    assert "npm install --global" in check.mend
 
 
 def test_an_agent_that_needs_a_newer_node_is_told(tmp_path: Path) -> None:
@@ -81,24 +92,46 @@ def test_an_agent_that_needs_a_newer_node_is_told(tmp_path: Path) -> None:
     assert "needs node 24" in check.words
 
 
-def test_a_command_of_no_package_has_no_version(tmp_path: Path) -> None:
-    assert package_version(program(tmp_path, "x", ""), "some-package") is None
+def test_a_program_of_no_package_has_no_version(tmp_path: Path) -> None:
+    program(tmp_path, "pi-acp", "")
+    program(tmp_path, "node", "echo v26.1.0")
+    check = found(PATH=f"{tmp_path}:/bin:/usr/bin")["agent pi"]
+    assert (check.state, check.words) == ("ok", f"unknown version ({tmp_path}/pi-acp)")
 
 
-@pytest.mark.parametrize(
-    ("version", "bound", "inside"),
-    [
-        ("0.63.9", "<0.64", True),
-        ("0.64.0", "<0.64", False),
-        ("0.101.0", "<0.64", False),
-        ("7.8.1", "=7.8.1", True),
-        ("7.8.2", "=7.8.1", False),
-        ("1.0.0-rc.1", "<1.0.1", True),
-    ],
-)
-def test_versions_are_compared_by_their_numbers(version: str, bound: str, inside: bool) -> None:
-    assert within(version, bound) is inside
+def install(environment: dict[str, str], packages: dict[str, str], node: str = "") -> Path:
+    prefix = place("pi", packages, environment)
+    prefix.mkdir(parents=True)
+    (prefix / READY).write_bytes(codec.encode(Ready("pi", packages, node=node)))
+    return prefix
 
 
-def test_a_version_without_numbers_is_the_oldest() -> None:
-    assert numbers("latest") == (0,)
+def test_what_agents_install_has_is_told(tmp_path: Path) -> None:
+    where = {"BRIDGE_AGENTS_DIR": str(tmp_path / "agents")}
+    pinned = load("pi", where).install
+    assert pinned is not None
+    older = dict.fromkeys(pinned.packages, "0.0.1")
+    install(where, older)
+    program(tmp_path, "node", "echo v26.1.0")
+    where["PATH"] = f"{tmp_path}:/bin:/usr/bin"
+    check = found(**where)["agent pi"]
+    assert check.state == "warn"
+    assert check.words.startswith("0.0.1~0.0.1 is installed; pinned is ")
+    assert check.mend == "acp-mcp-bridge agents install pi"
+    prefix = install(where, pinned.packages)
+    check = found(**where)["agent pi"]
+    assert check.state == "ok"
+    assert str(prefix) in check.words
+    program(tmp_path, "node", "echo v20.1.0")
+    check = found(**where)["agent pi"]
+    assert check.state == "warn"
+    assert "20.1.0 is first on PATH" in check.words
+
+
+def test_a_profile_that_is_broken_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "acp-mcp-bridge/agents"
+    folder.mkdir(parents=True)
+    (folder / "mine.toml").write_text("name = ")
+    check = found(PATH=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path))["agent mine"]
+    assert check.state == "warn"
+    assert "not TOML" in check.words
