@@ -176,9 +176,10 @@ class Bridge:
 
     @asynccontextmanager
     async def session(
-        self, name: str = "", *, command: Sequence[str], **config: Any
+        self, name: str = "", *, command: Sequence[str] = (), **config: Any
     ) -> AsyncGenerator["Session"]:
-        """Starts an agent and makes a session with it; `config` is that of `open`."""
+        """Starts an agent, by its `command` or by its profile's name (`agent="codex"`), and makes a
+        session with it; `config` is that of `open`."""
         opening = {"command": list(command), **config}
         try:
             result = await self.request("open", session=name, config=opening)

@@ -86,7 +86,7 @@ class Bridge:
 
     @contextmanager
     def session(
-        self, name: str = "", *, command: Sequence[str], **config: Any
+        self, name: str = "", *, command: Sequence[str] = (), **config: Any
     ) -> Generator[Session]:
         """Starts an agent and makes a session with it."""
         make: Callable[..., Any] = self._bridge.session

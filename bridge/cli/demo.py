@@ -27,11 +27,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="where to leave the trace (a new file in the temp directory)",
     )
+    parser.add_argument(
+        "--agent",
+        metavar="NAME",
+        help="with a node agent in place of the embedded ones, as `agents list` names them: a "
+        "reply, the retried tool call, the cancel",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     from bridge.cli import frame
-    from bridge.demo.play import play
+    from bridge.demo import node_play, play
     from bridge.demo.scene import DemoFailed
     from bridge.demo.screen import Screen
 
@@ -40,7 +46,11 @@ def run(options: argparse.Namespace) -> int:
     checks = 0
     trace = options.record or _new_file()
     try:
-        checks = anyio.run(play, screen, ["--loop", options.loop, "--record", trace])
+        daemon = ["--loop", options.loop, "--record", trace]
+        if options.agent is None:
+            checks = anyio.run(play.play, screen, daemon)
+        else:
+            checks = anyio.run(node_play.play, screen, daemon, options.agent)
     except* (DemoFailed, BridgeError) as group:
         failure = first(group)
     if failure is not None:

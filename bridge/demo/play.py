@@ -51,7 +51,7 @@ async def play(screen: Screen, options: list[str]) -> int:
             screen.plain(CAST)
             async with Bridge.spawn(options=options, env=environment, events=EVENTS) as bridge:
                 pids = await _acts(demo, bridge, Path(directory), server)
-            demo.check(not any(_alive(pid) for pid in pids), f"an agent of {pids} still runs")
+            demo.check(not any(alive(pid) for pid in pids), f"an agent of {pids} still runs")
             screen.title("The end")
             screen.line("bridge", "has shut down: no agent, no tool, no session is left")
     return demo.checks
@@ -212,7 +212,8 @@ async def mcp_server() -> AsyncGenerator[McpServer]:
         yield McpServer(process)
 
 
-def _alive(pid: int) -> bool:
+def alive(pid: int) -> bool:
+    """Whether there is such a process."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

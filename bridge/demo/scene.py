@@ -45,7 +45,7 @@ class Scene:
         self._session = session
         self._verdict = verdict
         self._turns: list[Turn] = []
-        self._message = ""
+        self._message: str | None = None
         self.pieces: list[str] = []
         self.attempts: list[Event] = []
         self.asked: list[Event] = []
@@ -96,12 +96,15 @@ class Scene:
         match update["sessionUpdate"]:
             case "agent_message_chunk":
                 self.pieces.append(update["content"]["text"])
-                if update["messageId"] != self._message:
-                    self._message = update["messageId"]
+                message = update.get("messageId")
+                if message != self._message:
+                    self._message = message
                     screen.pause()
                 screen.stream("agent", self.pieces[-1])
             case "tool_call":
-                screen.line("agent", f"wants to call {update['name']} with {update['rawInput']}")
+                name = update.get("name") or update.get("title")
+                given = update.get("rawInput")
+                screen.line("agent", f"wants to call {name}" + (f" with {given}" if given else ""))
             case "tool_call_update" if update.get("status") in ("completed", "failed"):
                 screen.line("agent", f"the call has {update['status']}")
             case _:
