@@ -154,6 +154,14 @@ class Authenticate(msgspec.Struct):
     method_id: str
 
 
+class CancelToolCall(msgspec.Struct):
+    tool_call_id: str
+
+
+class CancelTerminal(msgspec.Struct):
+    terminal_id: str
+
+
 class CallTool(msgspec.Struct):
     name: str
     arguments: dict[str, Any] | None = None

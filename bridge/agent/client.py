@@ -1,21 +1,25 @@
-"""The client side of ACP version 1: typed calls out, and what comes in brought to its session.
+"""The client side of ACP: typed calls out, and what comes in brought to its session.
 
 Owns: which sink a session id belongs to, and the messages that came before their session was
 known (agents send updates ahead of the `session/new` response: cases 13). Rules: everything is
 delivered by the connection's reader, in wire order; a session is registered by the reader itself
 when the response passes, so its early messages come right after it and nothing gets in between.
+All is version 1 here; an agent that speaks another has a dialect of its own at its connection.
 """
 
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+import anyio
 import msgspec
 
 from bridge.agent import updates
+from bridge.agent.dialect import Dialect
 from bridge.agent.updates import Incoming
+from bridge.errors import RequestFailed
 from bridge.log import log
-from bridge.rpc.connection import Connection
+from bridge.rpc.connection import Connection, Pending, Settle
 from bridge.rpc.inbound import CANCEL, Inbound
 from bridge.wire import codec, jsonrpc
 from bridge.wire.jsonrpc import Malformed, Notification, Request
@@ -25,22 +29,6 @@ EARLY_MESSAGES = 10_000
 EARLY_BYTES = 16 * 1024 * 1024
 """Bounds for what is held while a session's id is not known yet; beyond them the oldest go."""
 _NOISE_LINES = 100
-
-SERVED = frozenset(
-    {
-        "session/request_permission",
-        "fs/read_text_file",
-        "fs/write_text_file",
-        "terminal/create",
-        "terminal/output",
-        "terminal/wait_for_exit",
-        "terminal/kill",
-        "terminal/release",
-        "elicitation/create",
-    }
-)
-"""The requests a client may get in ACP version 1; any other is refused with -32601 at once."""
-
 
 Done = Callable[[dict[str, Any]], None]
 """Called by the reader with the result that opens a session."""
@@ -54,10 +42,26 @@ class Sink(Protocol):
     def update(self, incoming: Incoming) -> None: ...
 
     def request(self, request: Request, client: "AgentClient") -> None:
-        """One of SERVED that names this session; it is answered through `client`."""
+        """One that is served and names this session; it is answered through `client`."""
         ...
 
     def notification(self, notification: Notification) -> None: ...
+
+
+class SessionSink(Sink, Protocol):
+    """What a session is to its agent's dialect: the rest is for agents that speak version 2."""
+
+    def late(self, incoming: Incoming) -> None:
+        """An update of an earlier turn, while another runs."""
+        ...
+
+    def begun(self) -> Settle:
+        """The agent has begun a turn by itself; gives what takes its end."""
+        ...
+
+    def anew(self) -> None:
+        """What the running turn has said so far was not of it."""
+        ...
 
 
 class AgentClient:
@@ -78,6 +82,7 @@ class AgentClient:
         self.advertised: dict[str, Any] = {}
         """`agentCapabilities` as the agent sent them."""
         self.initialized: InitializeResult | None = None
+        self.dialect = Dialect()
         self._room = room
         self._sinks: dict[str, Sink] = {}
         self._opening = 0
@@ -90,17 +95,76 @@ class AgentClient:
     async def initialize(
         self, version: int, capabilities: dict[str, Any], info: dict[str, str]
     ) -> InitializeResult:
-        """The handshake; raises RequestFailed, ConnectionEnded or codec.JSONError."""
-        result = await self.connection.request(
-            "initialize",
-            {"protocolVersion": version, "clientCapabilities": capabilities, "clientInfo": info},
-        )
+        """The handshake; raises RequestFailed, ConnectionEnded or codec.JSONError. An agent that is
+        offered version 2 may answer 1, or say that it has 1 only."""
+        params: dict[str, Any] = {
+            "protocolVersion": version,
+            "clientCapabilities": capabilities,
+            "clientInfo": info,
+        }
+        if version == 1:
+            result = await self.connection.request("initialize", params)
+        else:
+            result = await self._negotiate(params)
         self.initialized = codec.convert(result, InitializeResult)
         self.advertised = result.get("agentCapabilities") or {}
         self.capabilities = self.initialized.agent_capabilities or AgentCapabilities()
         return self.initialized
 
-    async def create(self, method: str, params: dict[str, Any], sink: Sink, done: Done) -> None:
+    async def _negotiate(self, params: dict[str, Any]) -> Any:
+        """Offers version 2; the result is in version 1's terms whichever was chosen."""
+        # Version 2's modules are for those who ask for it.
+        from bridge.agent.v2 import shapes
+        from bridge.agent.v2.dialect import Dialect2
+
+        try:
+            result = await self.connection.request("initialize", shapes.offer(params))
+        except RequestFailed as error:
+            if error.code != jsonrpc.UNSUPPORTED_VERSION or 1 not in supported(error.data):
+                raise
+            return await self.connection.request("initialize", params | {"protocolVersion": 1})
+        fields = codec.mapping(result)
+        if fields is None or fields.get("protocolVersion") != Dialect2.version:
+            return result
+        self.dialect = Dialect2(self._later)
+        self.inbound.withdrawn = {
+            "session/request_permission": {"outcome": {"outcome": "cancelled"}}
+        }
+        return shapes.initialized(fields)
+
+    def _later(self, seconds: float, act: Callable[[], None]) -> None:
+        async def wait() -> None:
+            await anyio.sleep(seconds)
+            act()
+
+        self.inbound.group.start_soon(wait)
+
+    def start(self, method: str, params: dict[str, Any]) -> Pending:
+        """Sends a request of version 1, in the agent's own terms; raises BridgeError where those
+        have no way to say it. Its result is for `read`."""
+        return self.connection.start(*self.dialect.call(method, params))
+
+    def read(self, method: str, params: dict[str, Any], result: Any) -> Any:
+        """The result of a `start` with these, in version 1's terms."""
+        return self.dialect.result(method, params, result)
+
+    def prompt(self, session_id: str, blocks: list[dict[str, Any]], settle: Settle) -> None:
+        """Sends a prompt; `settle` gets the end of its turn from the reader, in wire order, as
+        version 1's answer. Raises codec.JSONError for what cannot be written."""
+        self.dialect.prompt(self.connection, session_id, blocks, settle)
+
+    def cancel(self, session_id: str) -> None:
+        """`session/cancel`."""
+        self.dialect.cancel(self.connection, session_id)
+
+    def end(self, reason: str) -> None:
+        """The agent is gone: settles every open call, and every turn, as failed for `reason`."""
+        self.connection.end(reason)
+        self.dialect.end(reason)
+
+    async def create(
+        self, method: str, params: dict[str, Any], sink: SessionSink, done: Done
+    ) -> None:
         """`session/new` or `session/fork`: the `sessionId` of its result is bound to `sink`.
 
         `done` is called by the reader with the result, before what was held for the session. Raises
@@ -111,35 +175,42 @@ class AgentClient:
             session_id = result.get("sessionId")
             if not isinstance(session_id, str):
                 raise codec.JSONError("it has no sessionId")
-            self._sinks[session_id] = sink
-            done(result)
-            self._deliver_early(session_id, sink)
+            bound = self._sinks[session_id] = self.dialect.bind(session_id, sink)
+            done(self.dialect.result(method, params, result))
+            self.dialect.opened(session_id)
+            self._deliver_early(session_id, bound)
 
         self._opening += 1
         try:
-            await self.connection.start(method, params, bind).result()
+            await self.connection.start(*self.dialect.call(method, params), bind).result()
         finally:
             self._opening -= 1
             if not self._opening:
                 while self._early:
                     self._drop_oldest()
 
-    async def restore(self, method: str, params: dict[str, Any], sink: Sink, done: Done) -> None:
+    async def restore(
+        self, method: str, params: dict[str, Any], sink: SessionSink, done: Done
+    ) -> None:
         """`session/load` or `session/resume`. Replayed updates reach `sink` before `done` is called
         (by the reader, when the response passes)."""
         session_id = params["sessionId"]
-        self._sinks[session_id] = sink
+
+        def opened(value: Any) -> None:
+            done(self.dialect.result(method, params, codec.mapping(value) or {}))
+            self.dialect.opened(session_id)
+
+        self._sinks[session_id] = self.dialect.bind(session_id, sink)
         try:
-            await self.connection.start(
-                method, params, lambda value: done(codec.mapping(value) or {})
-            ).result()
+            await self.connection.start(*self.dialect.call(method, params), opened).result()
         except BaseException:
-            self._sinks.pop(session_id, None)
+            self.forget(session_id)
             raise
 
     def forget(self, session_id: str) -> None:
         """Messages for the session are dropped from now on."""
         self._sinks.pop(session_id, None)
+        self.dialect.forget(session_id)
 
     @property
     def sessions(self) -> int:
@@ -178,7 +249,10 @@ class AgentClient:
             self._hold(session_id, notification)
 
     def request(self, request: Request) -> None:
-        session_id = _session_of(request) if request.method in SERVED else None
+        if (objection := self.dialect.objection(request)) is not None:
+            self.connection.fail(request.id, jsonrpc.INVALID_REQUEST, objection)
+            return
+        session_id = _session_of(request) if request.method in self.dialect.served else None
         sink = None if session_id is None else self._sinks.get(session_id)
         if sink is not None:
             sink.request(request, self)
@@ -186,7 +260,7 @@ class AgentClient:
             self._refuse(request, session_id)
 
     def _refuse(self, request: Request, session_id: str | None) -> None:
-        if request.method not in SERVED:
+        if request.method not in self.dialect.served:
             code, words = jsonrpc.METHOD_NOT_FOUND, f"method not found: {request.method}"
         elif session_id is None:
             code, words = jsonrpc.INVALID_PARAMS, f"{request.method} needs a sessionId"
@@ -248,6 +322,12 @@ class AgentClient:
                 sink.request(message, self)
             else:
                 sink.notification(message)
+
+
+def supported(data: Any) -> list[Any]:
+    """The versions that an agent says it speaks, in the data of its error -32022."""
+    versions = (codec.mapping(data) or {}).get("supported")
+    return list(versions) if isinstance(versions, list) else []  # pyright: ignore[reportUnknownArgumentType]
 
 
 class _Addressed(msgspec.Struct, rename="camel", gc=False):

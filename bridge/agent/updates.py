@@ -38,6 +38,10 @@ class Incoming(msgspec.Struct, gc=False):
                 raise codec.JSONError(str(error)) from None
         return raw
 
+    def original(self) -> Raw | None:
+        """The update that the agent wrote, where this one says it in other terms and less of it."""
+        return None
+
     def metadata(self) -> dict[str, Any] | None:
         """`params._meta` merged with `update._meta`, the update's keys winning (HOST §3)."""
         outer, inner = self.params.meta, self.params.update.meta

@@ -154,14 +154,21 @@ class HostServer:
             body = codec.encode(head | responses.short(fields) | {"oversize": size})
         self._post(body)
 
-    def update(self, session: str, turn: int | None, update: Raw, *, replay: bool) -> None:
-        """The `update` event, with the update as the agent wrote it."""
-        self.event(
-            "update",
-            session,
-            turn,
-            {"update": update, "replay": True} if replay else {"update": update},
-        )
+    def update(
+        self,
+        session: str,
+        turn: int | None,
+        update: Raw,
+        *,
+        replay: bool,
+        original: Raw | None = None,
+    ) -> None:
+        """The `update` event, with the update as the agent wrote it, or what stands for it and the
+        `original` beside it."""
+        fields = {"update": update, "replay": True} if replay else {"update": update}
+        if original is not None:
+            fields["original"] = original
+        self.event("update", session, turn, fields)
 
     async def room(self) -> None:
         """Returns when the host has read enough for an agent to go on."""

@@ -71,9 +71,7 @@ async def _close_session(agent: Agent, session_id: str, seconds: float) -> dict[
         return {}
     with anyio.move_on_after(seconds) as limit:
         try:
-            result = await agent.client.connection.request(
-                "session/close", {"sessionId": session_id}
-            )
+            result = await agent.client.start("session/close", {"sessionId": session_id}).result()
         except (RequestFailed, ConnectionEnded, codec.JSONError, BridgeError) as error:
             log.info("session/close of %r: %s", session_id, error)
             return {}

@@ -1,11 +1,14 @@
 """The operations that act on an open session beside its turns: steer, send, modes, options, lists.
 
-Rule: what the agent did not advertise is refused by name before anything is sent; its answers go
-to the host as they are. Called by `bridge.session.operations`.
+Rules: what the agent did not advertise is refused by name before anything is sent; its answers go
+to the host as they are; one that does not come in time is taken back, and the session goes on.
+Called by `bridge.session.operations`.
 """
 
 from collections.abc import Awaitable, Callable
 from typing import Any
+
+import anyio
 
 from bridge.agent.supervisor import Agent
 from bridge.errors import BridgeError, invalid_request, unsupported
@@ -17,6 +20,10 @@ from bridge.session.session import Session
 from bridge.wire import codec, jsonrpc
 from protocol_schemas import host as shapes
 
+TIMEOUT = 60.0
+"""Seconds that an agent has for its answer, unless its session has a `start_timeout`."""
+LOGIN_TIMEOUT = 600.0
+"""The same for `authenticate`, where a person may have to do something."""
 NO_TURN = {"outcome": "promptRequired", "reason": "noRunningTurn"}
 _STEERING = "_session/steering"
 
@@ -42,7 +49,7 @@ def steer(session: Session, blocks: list[Block], message_id: str | None) -> dict
     }
     if message_id is not None:
         params["messageId"] = message_id
-    return _request(agent, _STEERING, params, lambda result: codec.mapping(result) or {})
+    return _request(session, agent, _STEERING, params, lambda result: codec.mapping(result) or {})
 
 
 def send(session: Session, fields: shapes.Send) -> dict[str, Any] | Waits:
@@ -86,6 +93,7 @@ def _send_now(session: Session, blocks: list[Block], receipt: dict[str, Any]) ->
 def _set_mode(session: Session, request: dict[str, Any]) -> Waits:
     fields = fields_of(request, shapes.SetMode)
     return _request(
+        session,
         session.living(),
         "session/set_mode",
         {"sessionId": session.session_id, "modeId": fields.mode_id},
@@ -102,7 +110,7 @@ def _set_config_option(session: Session, request: dict[str, Any]) -> Waits:
     }
     if isinstance(fields.value, bool):
         params["type"] = "boolean"
-    return _request(session.living(), "session/set_config_option", params)
+    return _request(session, session.living(), "session/set_config_option", params)
 
 
 def _list_sessions(session: Session, request: dict[str, Any]) -> Waits:
@@ -110,14 +118,13 @@ def _list_sessions(session: Session, request: dict[str, Any]) -> Waits:
     agent = _able(session, "list")
     given = {"cwd": fields.cwd, "cursor": fields.cursor}
     params = {key: value for key, value in given.items() if value is not None}
-    return _request(agent, "session/list", params)
+    return _request(session, agent, "session/list", params)
 
 
 def _delete_session(session: Session, request: dict[str, Any]) -> Waits:
     fields = fields_of(request, shapes.DeleteSession)
-    answered = _request(
-        _able(session, "delete"), "session/delete", {"sessionId": fields.session_id}
-    )
+    agent = _able(session, "delete")
+    answered = _request(session, agent, "session/delete", {"sessionId": fields.session_id})
 
     async def deleted() -> Any:
         try:
@@ -142,7 +149,27 @@ def _authenticate(session: Session, request: dict[str, Any]) -> Waits:
         raise invalid_request(
             f"auth method {fields.method_id!r} is not offered; these are: {known}"
         )
-    return _request(agent, "authenticate", {"methodId": fields.method_id}, lambda _: {})
+    params = {"methodId": fields.method_id}
+    return _request(session, agent, "authenticate", params, lambda _: {}, LOGIN_TIMEOUT)
+
+
+def _cancel_tool_call(session: Session, request: dict[str, Any]) -> Waits:
+    ident = fields_of(request, shapes.CancelToolCall).tool_call_id
+    return _cancel_one(session, "tool_call", {"toolCallId": ident}, ident)
+
+
+def _cancel_terminal(session: Session, request: dict[str, Any]) -> Waits:
+    ident = fields_of(request, shapes.CancelTerminal).terminal_id
+    return _cancel_one(session, "terminal", {"terminalId": ident}, ident)
+
+
+def _cancel_one(session: Session, kind: str, params: dict[str, Any], ident: str) -> Waits:
+    """ACP version 2: the end of a single call or terminal, while it says that it can be ended."""
+    agent, session_id = session.living(), session.session_id or ""
+    if not agent.client.dialect.cancellable(session_id, kind, ident):
+        raise unsupported(f"{kind} {ident!r} does not say that it can be cancelled by itself")
+    params = {"sessionId": session_id, **params}
+    return _request(session, agent, f"{kind}/cancel", params, lambda _: {})
 
 
 _TABLE = {
@@ -151,6 +178,8 @@ _TABLE = {
     "list_sessions": _list_sessions,
     "delete_session": _delete_session,
     "authenticate": _authenticate,
+    "cancel_tool_call": _cancel_tool_call,
+    "cancel_terminal": _cancel_terminal,
 }
 NAMES = tuple(_TABLE)
 
@@ -168,14 +197,26 @@ def _able(session: Session, capability: str) -> Agent:
 
 
 def _request(
-    agent: Agent, method: str, params: dict[str, Any], shape: Callable[[Any], Any] | None = None
+    session: Session,
+    agent: Agent,
+    method: str,
+    params: dict[str, Any],
+    shape: Callable[[Any], Any] | None = None,
+    seconds: float = TIMEOUT,
 ) -> Waits:
     """Sends a request at once; `shape` makes the operation's result of the agent's."""
-    pending = agent.client.connection.start(method, params)
+    pending = agent.client.start(method, params)
+    given = session.config.start_timeout
+    limit = seconds if given is None else given
 
     async def answered() -> Any:
-        with failures(agent, method):
-            result = await pending.result()
-        return result if shape is None else shape(result)
+        with anyio.move_on_after(limit), failures(agent, method):
+            result = agent.client.read(method, params, await pending.result())
+            return result if shape is None else shape(result)
+        raise BridgeError(
+            f"the agent did not answer {method} within {limit:g} s; it was taken back",
+            code="timeout",
+            origin="agent",
+        )
 
     return answered

@@ -15,16 +15,16 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from bridge import __version__
-from bridge.agent.client import Sink
+from bridge.agent.client import SessionSink, supported
 from bridge.agent.environment import agent_environment
 from bridge.agent.supervisor import Agent
 from bridge.errors import BridgeError, invalid_request, unsupported
 from bridge.io.process import Family
 from bridge.session import providers, translate
 from bridge.session.faults import failures
-from bridge.session.observers import UNOBSERVED, Observers
+from bridge.session.observers import UNOBSERVED, Observers, unnoted
 from bridge.session.proxies import Proxies
-from bridge.wire import codec
+from bridge.wire import codec, jsonrpc
 from protocol_schemas.host import Config
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from bridge.session.placement import Placement, State
     from protocol_schemas.profile import Profile
 
+VERSIONS = (1, 2)
+"""Of ACP, spoken with agents."""
 START_TIMEOUT = 60.0
 _INFO = {"name": "acp-mcp-bridge", "title": "ACP MCP Bridge", "version": __version__}
 
@@ -93,12 +95,19 @@ class Launcher:
         self._placed: dict[Agent, Placement] = {}
         self._states: dict[str, State] = {}
 
+    def decided(self, name: str) -> Callable[[str, dict[str, Any]], None] | None:
+        """Takes down what was decided in a session: what, and its particulars. None where nothing
+        is recorded."""
+        note = self._note
+        if note is unnoted:
+            return None
+        return lambda kind, data: note("bridge", kind, data, session=name)
+
     async def start(self, name: str, config: Config, *, native: bool) -> Agent:
         """A running, initialized agent; raises BridgeError."""
-        if config.protocol_version != 1:
-            raise BridgeError(
-                f"protocol_version {config.protocol_version} is not spoken with agents; 1 is",
-                code="unsupported",
+        if config.protocol_version not in VERSIONS:
+            raise unsupported(
+                f"protocol_version {config.protocol_version} is not spoken with agents; 1 and 2 are"
             )
         placed = None if config.agent is None else await self._place(name, config)
         if placed is not None:
@@ -160,21 +169,31 @@ class Launcher:
             await state.remove()
 
     async def _initialize(self, agent: Agent, config: Config, *, native: bool) -> None:
-        wanted = capabilities(config, native=native)
-        with failures(agent, "initialize"):
-            result = await agent.client.initialize(1, wanted, _INFO)
-        if result.protocol_version != 1:
+        """The handshake: the version asked for, or version 1 where the agent has no later one."""
+        asked, wanted = config.protocol_version, capabilities(config, native=native)
+        try:
+            with failures(agent, "initialize"):
+                result = await agent.client.initialize(asked, wanted, _INFO)
+        except BridgeError as error:
+            if error.extra.get("agent_code") == jsonrpc.UNSUPPORTED_VERSION:
+                error.code = "unsupported"
+                spoken = supported(error.data)
+                error.message = f"the agent does not speak ACP version {asked}, only {spoken}"
+                if 2 in spoken:
+                    error.message += "; say so by config.protocol_version"
+            raise
+        if result.protocol_version not in VERSIONS or result.protocol_version > asked:
             raise unsupported(
                 f"the agent answered with ACP version {result.protocol_version}; "
-                "this daemon speaks version 1 with it"
+                f"it was asked for version {asked}"
             )
 
-    async def new(self, agent: Agent, config: Config, sink: Sink, done: Done) -> None:
+    async def new(self, agent: Agent, config: Config, sink: SessionSink, done: Done) -> None:
         """`session/new`; `done` is called by the agent's reader, right when it is answered."""
         await self._create("session/new", agent, {}, config, sink, done)
 
     async def fork(
-        self, agent: Agent, session_id: str, config: Config, sink: Sink, done: Done
+        self, agent: Agent, session_id: str, config: Config, sink: SessionSink, done: Done
     ) -> None:
         """`session/fork` of a session of the same agent."""
         if not agent.client.capabilities.session("fork"):
@@ -189,7 +208,7 @@ class Launcher:
         agent: Agent,
         params: dict[str, Any],
         config: Config,
-        sink: Sink,
+        sink: SessionSink,
         done: Done,
     ) -> None:
         with failures(agent, method):
@@ -206,7 +225,7 @@ class Launcher:
         agent: Agent,
         config: Config,
         session_id: str,
-        sink: Sink,
+        sink: SessionSink,
         done: Done,
     ) -> None:
         """`session/load` or `session/resume`, if the agent can (None: resume, else load); `done` is

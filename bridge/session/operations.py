@@ -2,7 +2,8 @@
 
 Owns: the table from operation to what it does. Rules: an operation acts at once, in the order the
 requests came, and gives its result, or what is to be awaited for it in a task of its own; so none
-overtakes another by chance, and none holds up the next. Only jobs wait for the jobs before them.
+overtakes another by chance, and none holds up the next. Only jobs wait for the jobs before them,
+and what opens a session anew waits, with all behind it, until the one of its name is closed.
 A new operation: its fields in `protocol_schemas.host`, its line and its method here.
 """
 
@@ -29,6 +30,8 @@ from protocol_schemas import host as shapes
 from protocol_schemas.acp import AgentCapabilities
 
 PROTOCOL = 1
+_OPENERS = ("open", "resume", "load")
+"""What makes a session anew where one of its name is being closed."""
 _Result = dict[str, Any]
 _Waits = Callable[[], Awaitable[Any]]
 _Operation = Callable[[dict[str, Any], str], dict[str, Any] | _Waits | None]
@@ -46,6 +49,8 @@ class Operations:
         """Set once a `shutdown` has been answered."""
         self._running = 0
         self._settled = anyio.Event()
+        self._behind: dict[str, list[dict[str, Any]]] = {}
+        """What waits for the close of the session of that name, in order."""
         self._table: dict[str, _Operation] = {
             "hello": self._hello,
             "open": self._open,
@@ -68,6 +73,8 @@ class Operations:
     def take(self, request: dict[str, Any]) -> None:
         """Does what a request asks for; its response is sent whatever happens."""
         try:
+            if self._waits_for_close(request):
+                return
             outcome = self._begin(request)
         except Exception as error:  # noqa: BLE001 - every request gets an answer
             self._fail(request, error)
@@ -106,10 +113,27 @@ class Operations:
             self._fail(request, error)
         else:
             self._host.send(responses.success(request, result))
+        if request["operation"] == "close":
+            for held in self._behind.pop(request.get("session", ""), ()):
+                self.take(held)
         self._running -= 1
         self._settled.set()
         if request["operation"] == "shutdown":
             self.finished.set()
+
+    def _waits_for_close(self, request: dict[str, Any]) -> bool:
+        """Whether a request is held until the session of its name is closed."""
+        name = request.get("session", "")
+        if not isinstance(name, str) or self._daemon.ending:
+            return False
+        if name not in self._behind:
+            session = self._daemon.sessions.get(name)
+            if request["operation"] not in _OPENERS or session is None:
+                return False
+            if session.state != "closed":
+                return False
+        self._behind.setdefault(name, []).append(request)
+        return True
 
     async def settled(self) -> None:
         """Returns when every request taken has been answered."""
@@ -170,7 +194,12 @@ class Operations:
             "daemon": {"name": "acp-mcp-bridge", "version": __version__},
             "operations": self.names(),
             "events": self._host.subscribe(hello.events),
-            "limits": {"packet_bytes": packets.CEILING, "agent_line_bytes": LINE_CEILING},
+            "limits": {
+                "packet_bytes": packets.CEILING,
+                "agent_line_bytes": LINE_CEILING,
+                "control_seconds": controls.TIMEOUT,
+                "login_seconds": controls.LOGIN_TIMEOUT,
+            },
         }
 
     def _open(self, request: dict[str, Any], name: str) -> None:

@@ -22,10 +22,10 @@ from bridge.errors import BridgeError, RequestFailed, invalid_request
 from bridge.host import responses
 from bridge.host.server import HostServer
 from bridge.log import log
-from bridge.rpc.connection import ConnectionEnded
+from bridge.rpc.connection import ConnectionEnded, Settle
 from bridge.session import attendance, opening, translate
 from bridge.session.faults import agent_error, death
-from bridge.session.jobs import Announce, Block, PromptJob, Queue
+from bridge.session.jobs import Announce, Block, Call, PromptJob, Queue
 from bridge.session.launcher import Launcher, Opened, check_unchanged
 from bridge.session.mailbox import Mailbox
 from bridge.session.permissions import Permissions
@@ -78,6 +78,7 @@ class Session:
         self.permissions = Permissions(
             ask_host=lambda fields: self.event("permission", fields),
             stop=lambda: self.stop_turn("cancelled"),
+            note=launcher.decided(name),
         )
         self.services = Services(host.wants, self.event)
         self.stderr = codecs.getincrementaldecoder("utf-8")("replace")
@@ -185,15 +186,18 @@ class Session:
             self._permit(config, anew=False)
         # What the agent wrote since the last turn's end must not count to this one.
         await agent.client.connection.caught_up(_CATCH_UP)
+        while self.turn is not None:
+            # The agent has begun it by itself.
+            await attendance.attend(self, self.turn, self._limits())
         self.living()
         if job.finished:
             return
-        params = {"sessionId": self.session_id, "prompt": self._blocks(job, agent)}
-        turn = self._begin(job)
+        session_id, blocks = self.session_id or "", self._blocks(job, agent)
+        turn = self._begin(job, agent)
         agent.begin_turn()
         try:
-            agent.client.connection.call(
-                "session/prompt", params, lambda response: self._answered(turn, agent, response)
+            agent.client.prompt(
+                session_id, blocks, lambda response: self._answered(turn, agent, response)
             )
         except codec.JSONError as error:
             turn.fail(invalid_request(f"the prompt cannot be written: {error}"))
@@ -215,15 +219,27 @@ class Session:
                 blocks = [*translate.system_blocks(system), *blocks]
         return blocks
 
-    def _begin(self, job: PromptJob) -> Turn:
+    def _begin(self, job: PromptJob | None, agent: Agent) -> Turn:
+        """Begins a turn, for a job or by the agent itself."""
         self.turns += 1
-        turn = self.turn = Turn(self.turns)
+        turn = self.turn = self._make_turn(agent.client.dialect.version)
         self._job = job
         self._models.turn_began(self.name)
         self.permissions.stopping = self.services.stopping = False
-        if job.message_ids is not None:
-            self.event("turn", {"state": "started", "message_ids": job.message_ids})
+        ids = [] if job is None else job.message_ids
+        if ids is not None:
+            self.event("turn", {"state": "started", "message_ids": ids})
         return turn
+
+    def _make_turn(self, version: int) -> Turn:
+        if version == 1:
+            return Turn(self.turns)
+        from bridge.session.message_turn import MessageTurn  # for those who ask for version 2
+
+        return MessageTurn(self.turns)
+
+    def _limits(self) -> attendance.Limits:
+        return attendance.Limits.of(self.config, self.config)
 
     def _answered(self, turn: Turn, agent: Agent, response: Response) -> None:
         """The reader's: the response to `session/prompt`, or the connection's end in its place."""
@@ -249,11 +265,15 @@ class Session:
         result = turn.result(self._model_turn())
         if result.error is not None and self.agent is not None:
             self.agent.explain()
-        if self._job is not None:
-            self._job.finish(result)
+        job = self._job
+        if job is not None:
+            job.finish(result)
+        else:
+            fields = responses.turn_ended([], result)
+            self.host.event("turn", self.name, result.turn, fields)
         self.turn = self._job = None
         self.permissions.stopping = self.services.stopping = False
-        if result.error is None:
+        if result.error is None and job is not None:
             self._first = False
         if result.outcome == "cancelled" and turn.stopped:
             self.mailbox.held = True
@@ -274,7 +294,9 @@ class Session:
         if turn.answered:
             self.end_turn(turn)
             return
-        agent.client.connection.notify("session/cancel", {"sessionId": self.session_id})
+        agent.client.cancel(self.session_id or "")
+        if self.turn is not turn:
+            return
         self.permissions.cancel_all()
         self.services.cancel_all()
         self._changed.set()
@@ -283,13 +305,19 @@ class Session:
         """Cancels the turn that runs or is about to; the one whose end is still to come."""
         turn = self.turn
         if turn is not None:
+            if self._job is None:
+                # What the host knows of is what it asked for.
+                self._cancel_waiting()
             self.stop_turn("cancelled")
             return turn
+        self._cancel_waiting()
+        return None
+
+    def _cancel_waiting(self) -> None:
         waiting = next(self.queue.prompts(), None)
         if waiting is not None:
             waiting.cancel()
             self.mailbox.held = True
-        return None
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Waits for a condition on the turn: it was answered, stopped or ended, or has new text."""
@@ -369,13 +397,42 @@ class Session:
             return
         self.event(event, {ours: update.get(theirs) for ours, theirs in fields.items()})
 
+    def late(self, incoming: Incoming) -> None:
+        self.strays += 1
+        self._changed.set()
+        if self.turn is not None:
+            self.turn.stirred = True
+        if self.host.wants("update"):
+            self._relay(incoming, None)
+
+    def begun(self) -> Settle:
+        agent = self.agent
+        assert agent is not None
+        if self.turn is not None:
+            # Answered, and waiting for late text only.
+            self.end_turn(self.turn)
+        turn = self._begin(None, agent)
+        agent.begin_turn()
+
+        async def attend(_announce: Announce) -> None:
+            await attendance.attend(self, turn, self._limits())
+
+        self.queue.put_next(Call(attend, lambda _outcome: None))
+        return lambda response: self._answered(turn, agent, response)
+
+    def anew(self) -> None:
+        if self.turn is not None:
+            self.turn.anew()
+
     def _relay(self, incoming: Incoming, turn: Turn | None) -> None:
         try:
             raw = incoming.raw()
         except codec.JSONError as error:
             log.warning("session %r: an update that is not UTF-8: %s", self.name, error)
             return
-        self.host.update(self.name, turn.number if turn else None, raw, replay=self.replaying)
+        number = turn.number if turn else None
+        original = incoming.original()
+        self.host.update(self.name, number, raw, replay=self.replaying, original=original)
 
     def request(self, request: Request, client: AgentClient) -> None:
         if request.method == "session/request_permission":

@@ -5,7 +5,8 @@ from typing import Any
 import anyio
 import pytest
 
-from bridge.agent.client import SERVED, AgentClient
+from bridge.agent.client import AgentClient
+from bridge.agent.dialect import Dialect
 from bridge.wire.jsonrpc import Request
 from tests.agent.wired import Session, Wired, update
 
@@ -25,7 +26,7 @@ async def test_an_unknown_request_is_refused_at_once_with_its_own_id(ident: Any)
         assert session.came == []
 
 
-@pytest.mark.parametrize("method", sorted(SERVED))
+@pytest.mark.parametrize("method", sorted(Dialect.served))
 async def test_a_served_request_must_name_a_session_that_lives_here(method: str) -> None:
     async with Wired() as wired:
         for params, code in ((None, -32602), ([], -32602), ({"sessionId": 1}, -32602)):

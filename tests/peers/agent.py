@@ -9,11 +9,17 @@ from typing import Any
 from tests.peers.processes import wait_until
 
 PROGRAM = Path(__file__).with_name("scripted_agent.py")
+PROGRAM_V2 = Path(__file__).with_name("scripted_v2_agent.py")
 
 
 def scripted(*options: str) -> list[str]:
     """The command that starts the scripted agent; options as in its docstring."""
     return [sys.executable, "-I", "-S", str(PROGRAM), *options]
+
+
+def scripted_v2(*options: str) -> list[str]:
+    """The command that starts the one that speaks ACP version 2."""
+    return [sys.executable, "-I", "-S", str(PROGRAM_V2), *options]
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,13 @@
 """Closing on the real daemon: turn, session, agent, in that order, each bounded."""
 
 import itertools
+from typing import Any
 
 import pytest
 
 from bridge.session.closing import HURRIED, Graces
+from tests.conftest import Spawn
+from tests.peers.agent import scripted
 from tests.peers.processes import alive, wait_until
 from tests.session.room import SOON, Room
 
@@ -101,3 +104,63 @@ def test_requests_that_wait_for_the_agent_are_answered_when_it_is_closed(room: R
     room.ok("close")
     answers = [room.answer(request, SOON) for request in waiting]
     assert {answer["code"] for answer in answers} == {"agent_exited"}
+
+
+def batch(room: Room, *requests: tuple[str, dict[str, Any]]) -> list[str]:
+    """Sends requests in one write; their ids."""
+    frames, ids = b"", []
+    for number, (operation, fields) in enumerate(requests):
+        ids.append(f"{room.name}-batch-{number}")
+        request = {"id": ids[-1], "operation": operation, "session": room.name, **fields}
+        frames += room.host.frame(request)
+    room.host.raw(frames)
+    return ids
+
+
+def test_an_open_right_behind_a_close_is_done_after_it(room: Room) -> None:
+    room.open("session=first")
+    running = room.start("say up\nwait cancel")
+    room.said("up")
+    again = {"config": room.config("session=second")}
+    prompt = {"config": {"user_contents": ["say again"]}}
+    closed, opened, prompted = batch(room, ("close", {}), ("open", again), ("prompt", prompt))
+    assert room.answer(prompted)["result"]["reply"] == "again"
+    assert room.answer(opened)["result"]["session_id"] == "second"
+    assert room.answer(running)["outcome"] == "cancelled"
+    order = [frame.get("id") for frame in room.frames() if "event" not in frame]
+    assert [one for one in order if one in (closed, opened, prompted)] == [
+        closed,
+        opened,
+        prompted,
+    ]
+    assert len(room.log.events("eof")) == 1
+
+
+def test_closes_and_opens_take_turns_and_a_close_ends_what_is_opening(room: Room) -> None:
+    room.open()
+    again = {"config": room.config()}
+    steps = [("close", {}), ("open", again), ("close", {}), ("open", again), ("status", {})]
+    ids = batch(room, *steps)
+    assert [room.answer(ident).get("code") for ident in ids] == [
+        None,
+        "cancelled",
+        None,
+        None,
+        None,
+    ]
+    assert room.reply("say here") == "here"
+
+
+def test_what_waits_for_a_close_at_the_end_is_answered(spawn: Spawn) -> None:
+    host = spawn()
+    host.hello()
+    config = {"command": scripted("eof=ignore")}
+    assert host.call("open", config=config)["ok"] is True
+    host.send("close")
+    opened = host.send("open", config=config)
+    host.send("shutdown")
+    answer = host.answer(opened)
+    assert (answer["ok"], answer["code"]) == (False, "cancelled")
+    host.close_stdin()
+    assert host.exit_code() == 0
+    host.check()

@@ -152,3 +152,42 @@ def test_a_cancel_overtakes_a_control_the_agent_does_not_answer(daemon: Host, ro
     assert room.answer(running)["outcome"] == "cancelled"
     room.ok("close")
     assert room.answer(waiting, SOON)["code"] == "agent_exited"
+
+
+SILENT = [
+    ("set_mode", {"mode_id": "ask"}, "session/set_mode"),
+    ("set_config_option", {"config_id": "c", "value": "v"}, "session/set_config_option"),
+    ("list_sessions", {}, "session/list"),
+    ("delete_session", {"session_id": "x"}, "session/delete"),
+    ("authenticate", {"method_id": "key"}, "authenticate"),
+    ("steer", {"message": "m"}, "_session/steering"),
+    ("fork", {"new_session": "never"}, "session/fork"),
+]
+
+
+def test_controls_that_are_never_answered_end_in_time(room: Room) -> None:
+    able = json.dumps(
+        {
+            "protocolVersion": 1,
+            "agentCapabilities": {"sessionCapabilities": {"list": {}, "delete": {}, "fork": {}}},
+            "authMethods": [{"id": "key", "name": "Key"}],
+            "_meta": {"steering": {"supported": True}},
+        }
+    )
+    deaf = [f"{method.rpartition('/')[2]}=silent" for _, _, method in SILENT]
+    room.open(f"initialize={able}", *deaf, "modes=1", start_timeout=2)
+    sent = [room.send(operation, **fields) for operation, fields, _ in SILENT]
+    for request, (_, _, method) in zip(sent, SILENT, strict=True):
+        answer = room.answer(request)
+        assert (answer["ok"], answer["code"]) == (False, "timeout")
+        assert method in answer["error"]
+    assert wait_until(lambda: len(room.log.messages("$/cancel_request")) == len(SILENT))
+    taken_back = [message["params"] for message in room.log.messages("$/cancel_request")]
+    asked = [room.log.messages(method)[0]["id"] for _, _, method in SILENT]
+    assert sorted(params["requestId"] for params in taken_back) == sorted(asked)
+    assert room.reply("say still here") == "still here"
+
+
+def test_how_long_a_control_may_take_is_told(daemon: Host) -> None:
+    limits = daemon.hello()["limits"]
+    assert (limits["control_seconds"], limits["login_seconds"]) == (60.0, 600.0)

@@ -15,6 +15,7 @@ OPERATIONS = {
     *("hello", "open", "prompt", "steer", "send", "cancel", "resume", "load", "fork"),
     *("set_mode", "set_config_option", "list_sessions", "delete_session", "permission"),
     *("elicitation", "authenticate", "call_tool", "list_tools", "status", "close", "shutdown"),
+    *("cancel_tool_call", "cancel_terminal"),
 }
 
 
