@@ -4,12 +4,12 @@
         ... OPENAI_BASE_URL = model.url + "/v1" ...
         model.requests[0].body
 
-    python -m bridge.scripted.model [--port N] [--log FILE] [--strict null|empty]
+    python -m bridge.scripted.model [--port N] [--log FILE] [--strict null|empty] [--no-models]
 
 As a process it prints one line, `{"url": ...}`, and runs until it is ended; the log has one JSON
 object a line: a request, and later, under the same `number`, how it ended (`outcome`).
 plan.py has the directives. It answers `/v1/chat/completions`, `/v1/responses`, `/v1/messages`
-(and `/count_tokens` under it) and `/v1/models`, with or without the `/v1`.
+(and `/count_tokens` under it) and, without `--no-models`, `/v1/models`; with or without the `/v1`.
 """
 
 import argparse
@@ -63,6 +63,8 @@ class ScriptedModel:
     strict: str = ""
     log: Path | None = None
     decide: Decide = decide
+    lists: bool = True
+    """Whether it has a list of models."""
     requests: list[Request] = field(default_factory=list[Request])
     failed: set[int] = field(default_factory=set[int])
     _changed: anyio.Event = field(default_factory=anyio.Event)
@@ -102,7 +104,7 @@ class ScriptedModel:
 
     async def _answer(self, exchange: Exchange, request: Request) -> None:
         path = exchange.path.rstrip("/")
-        if path.endswith("/models"):
+        if path.endswith("/models") and self.lists:
             await _respond(exchange, 200, {"object": "list", "data": [MODEL], "has_more": False})
             return
         if path.endswith("/count_tokens"):
@@ -145,18 +147,25 @@ async def _stream(
 
 @asynccontextmanager
 async def scripted_model(
-    port: int = 0, *, strict: str = "", log: Path | None = None, script: Decide = decide
+    port: int = 0,
+    *,
+    strict: str = "",
+    log: Path | None = None,
+    script: Decide = decide,
+    lists: bool = True,
 ) -> AsyncGenerator[ScriptedModel]:
     """A server for as long as the context lasts. `strict` is chat.refusal's; `script` decides."""
     async with listen("127.0.0.1", port) as server, anyio.create_task_group() as tasks:
-        model = ScriptedModel(f"http://127.0.0.1:{server.port}", strict, log, script)
+        model = ScriptedModel(f"http://127.0.0.1:{server.port}", strict, log, script, lists)
         tasks.start_soon(server.serve, model.handle)
         yield model
         tasks.cancel_scope.cancel()
 
 
 async def _run(arguments: argparse.Namespace) -> None:
-    async with scripted_model(arguments.port, strict=arguments.strict, log=arguments.log) as model:
+    async with scripted_model(
+        arguments.port, strict=arguments.strict, log=arguments.log, lists=not arguments.no_models
+    ) as model:
         print(codec.encode({"url": model.url}).decode(), flush=True)
         await anyio.sleep_forever()
 
@@ -166,6 +175,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--log", type=Path)
     parser.add_argument("--strict", choices=["", "null", "empty"], default="")
+    parser.add_argument("--no-models", action="store_true")
     try:
         anyio.run(_run, parser.parse_args(arguments))
     except KeyboardInterrupt:

@@ -64,9 +64,11 @@ def _serving(module: str, log: Path, *arguments: str) -> Iterator[Server]:
                 process.kill()
 
 
-def model_server(log: Path, *, strict: str = "") -> contextlib.AbstractContextManager[Server]:
+def model_server(
+    log: Path, *arguments: str, strict: str = ""
+) -> contextlib.AbstractContextManager[Server]:
     """bridge.scripted.model in a process of its own."""
-    return _serving("bridge.scripted.model", log, "--strict", strict)
+    return _serving("bridge.scripted.model", log, "--strict", strict, *arguments)
 
 
 def mcp_server(

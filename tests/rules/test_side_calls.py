@@ -38,6 +38,23 @@ def test_each_kind_is_known_by_what_it_says(asked: Asked, expected: str | None) 
         (b'"Please continue from where you left off."', True),
         (b'[{"type":"text","text":"Please continue from where you left off."}]', True),
         (b'"Please continue from where you left off. Then stop."', False),
+        (b'"Please continue from where you left off."},{"role":"user","content":"x"}]', False),
+        (
+            b'"text":"[Your previous response had no visible output. Please continue.]\\n",'
+            b'"cache_control":{"type":"ephemeral"}}]}]',
+            True,
+        ),
+        (
+            b'"[Your previous response had no visible output. Please.]"}]},'
+            b'{"role":"system","content":[{"text":"# Environment"}]}]',
+            True,
+        ),
+        (
+            b'"[Your previous response had no visible output. Please.]"}]},'
+            b'{"role":"assistant","content":[{"text":"Yes"}]}]',
+            False,
+        ),
+        (b'"[Your previous response had no visible output.]\\n"},{"text":"go on"}]}]', False),
         (b'"go on"', False),
     ],
 )
