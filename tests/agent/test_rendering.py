@@ -131,6 +131,7 @@ def test_pi(wire: Wire, api: str):
             "bridge": {"baseUrl": URL, "api": api, "apiKey": "$BRIDGE_PI_KEY", "models": [model]}
         }
     }
+    assert written["settings.json"] == {"quietStartup": True}
     server = {"url": TINY["url"], "exposure": "direct"}
     assert written["mcp.json"] == {"mcpServers": {"tiny": server}}
     assert [file.path for file in rendered.files if file.executable] == ["launch"]
