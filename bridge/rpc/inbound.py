@@ -1,8 +1,9 @@
 """The requests a peer has open with us, each answered exactly once by a task of its own.
 
 Owns: the scopes by which `$/cancel_request` reaches them. Rule: whatever a handler does, the peer
-gets one answer: its result, its RequestFailed, -32800 where the peer took the request back, or
--32603. Used by `bridge.agent.services` and by the embedded agent.
+gets one answer: its result, its RequestFailed, -32800 (or what its method has in place of that)
+where the peer took the request back, or -32603. Used by `bridge.agent.services` and by the embedded
+agent.
 """
 
 from collections.abc import Awaitable, Callable
@@ -38,7 +39,9 @@ class Inbound:
 
     def __init__(self, connection: Connection, group: TaskGroup) -> None:
         self._connection = connection
-        self._group = group
+        self.group = group
+        self.withdrawn: dict[str, Any] = {}
+        """The results, by method, of requests that the peer takes back; others fail with -32800."""
         self._scopes: dict[str | float, anyio.CancelScope] = {}
 
     def __len__(self) -> int:
@@ -57,7 +60,7 @@ class Inbound:
         if self.refuses(request):
             return
         scope = self._scopes[_key(request.id)] = anyio.CancelScope()
-        self._group.start_soon(self._run, request, answer, scope, name=request.method)
+        self.group.start_soon(self._run, request, answer, scope, name=request.method)
 
     async def _run(self, request: Request, answer: Answer, scope: anyio.CancelScope) -> None:
         reply: Callable[[], None] | None = None
@@ -77,7 +80,9 @@ class Inbound:
                     reply = lambda: connection.reply(ident, result)  # noqa: E731
         finally:
             del self._scopes[_key(ident)]
-            if reply is None:
+            if reply is None and request.method in self.withdrawn:
+                connection.reply(ident, self.withdrawn[request.method])
+            elif reply is None:
                 connection.fail(ident, jsonrpc.REQUEST_CANCELLED, "request cancelled")
             else:
                 reply()
