@@ -57,9 +57,7 @@ def _agent_options(one: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--slow-prompt", default=base.slow_prompt, metavar="TEXT", help="keeps it busy for seconds"
     )
-    one.add_argument(
-        "--mode", metavar="ID", help="session mode to set first, such as one that asks"
-    )
+    one.add_argument("--mode", metavar="ID", help="session mode to set first: one that asks")
     one.add_argument("--auth-method", metavar="ID", help="authenticate with this method first")
     one.add_argument("--cwd", type=Path, help="the sessions' directory; a temporary one by default")
     one.add_argument(

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, cast
 
 from conformance import schema
 from conformance.check import Severity
-from conformance.schema import Json, Side
+from conformance.schema import Side
+from conformance.wire import Json, mapping
 
 Message = Json
 Key = tuple[str, object]
@@ -199,12 +200,8 @@ def shown(data: bytes, most: int = 300) -> str:
 
 
 def _version(initialized: Any) -> int:
-    value = cast("Json", initialized).get("protocolVersion") if _is_object(initialized) else None
+    value = mapping(initialized).get("protocolVersion")
     return value if isinstance(value, int) and value in schema.VERSIONS else 1
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict)
 
 
 def _is_id(ident: object) -> bool:

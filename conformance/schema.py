@@ -14,11 +14,12 @@ from typing import Any, Literal, NamedTuple, cast
 
 from jsonschema import Draft202012Validator
 
+from conformance.wire import Json
+
 FILES = Path(__file__).parents[1] / "protocol_schemas/official/acp"
 VERSIONS = (1, 2)
 Side = Literal["agent", "client"]
 Part = Literal["Request", "Notification", "Response"]
-Json = dict[str, Any]
 
 
 class Opinion(NamedTuple):
@@ -85,19 +86,21 @@ def opinion(version: int, method: str, side: Side, part: Part, value: Any) -> Op
 
     `side`: who handles the method.
     """
-    faults: list[str] | None = None
+    first: list[str] = []
+    known = False
     for name in ("schema", "schema.unstable"):
         schema = _schema(version, name)
         definition = schema.definition(method, side, part)
         if definition is None:
             continue
+        known = True
         found = schema.faults(definition, value)
         if not found:
             return Opinion([], [])
         if not schema.faults(definition, value, lenient=True):
             return Opinion([], found)
-        faults = faults or found
-    return None if faults is None else Opinion(faults, [])
+        first = first or found
+    return Opinion(first, []) if known else None
 
 
 def strangers(version: int, method: str, side: Side, part: Part, value: Any) -> list[str]:

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("bridge", "protocol_schemas")
+SOURCES = ("bridge", "protocol_schemas", "conformance")
 LONGEST = 400
 LONGEST_TEST = 420
 UNTESTED: dict[str, str] = {

@@ -62,7 +62,7 @@ async def next_turn(lab: Lab) -> None:
     "cancel.idle",
     "MUST",
     "Prompt Turn: Cancellation",
-    "A cancel when nothing runs does nothing: it is not answered, and the next turn is not cancelled.",
+    "A cancel when nothing runs is not answered, and does not cancel the next turn.",
 )
 async def idle(lab: Lab) -> None:
     await lab.turn()

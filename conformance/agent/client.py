@@ -16,8 +16,7 @@ import anyio
 from conformance.check import Broken, expect
 from conformance.judge import Fault, Judge, Message, key, shown
 from conformance.process import Child
-from conformance.schema import Json
-from conformance.wire import compact
+from conformance.wire import Json, compact, mapping, objects
 
 T = TypeVar("T")
 PING = "_conformance.example/ping"
@@ -51,8 +50,7 @@ class Call:
         message = await self.answer()
         if "error" in message:
             raise Broken(f"{self.method} was answered with the error {compact(message['error'])}")
-        result = message.get("result")
-        return cast("Json", result) if isinstance(result, dict) else {}
+        return mapping(message.get("result"))
 
     async def error(self) -> Json:
         """The error; raises Broken for a result."""
@@ -81,8 +79,8 @@ class Turn:
 
     @property
     def text(self) -> str:
-        contents = [u.get("content") for u in self.of_kind("agent_message_chunk")]
-        return "".join(str(c["text"]) for c in contents if isinstance(c, dict) and "text" in c)
+        contents = [mapping(u.get("content")) for u in self.of_kind("agent_message_chunk")]
+        return "".join(str(content["text"]) for content in contents if "text" in content)
 
     async def reason(self) -> object:
         """The stop reason."""
@@ -167,8 +165,7 @@ class Client:
     async def permit(self, message: Message, kind: str) -> None:
         """Answers with an option of that kind (or the first one), or `cancelled`."""
         outcome: Json = {"outcome": "cancelled"}
-        params = message.get("params")
-        options = params.get("options", []) if isinstance(params, dict) else []
+        options = objects(mapping(message.get("params")).get("options"))
         if kind != "cancelled" and options:
             chosen = [option for option in options if option.get("kind") == kind] or options
             outcome = {"outcome": "selected", "optionId": chosen[0].get("optionId")}
@@ -270,14 +267,12 @@ class Client:
 
     def updates(self, session: str, start: int = 0, end: int | None = None) -> list[Json]:
         """The updates of a session among the messages from `start` to `end`."""
-        return [
-            params["update"]
+        found = [
+            mapping(message.get("params"))
             for message in self.messages[start:end]
             if message.get("method") == "session/update"
-            and isinstance(params := message.get("params"), dict)
-            and cast("Json", params).get("sessionId") == session
-            and isinstance(cast("Json", params).get("update"), dict)
         ]
+        return [mapping(p.get("update")) for p in found if p.get("sessionId") == session]
 
 
 def content(updates: Sequence[Json]) -> list[str]:

@@ -3,8 +3,7 @@
 from conformance.agent.checks import SUITE
 from conformance.agent.lab import Lab
 from conformance.check import NotTried, expect
-from conformance.schema import Json
-from conformance.wire import compact
+from conformance.wire import Json, compact, mapping, objects
 
 UNKNOWN_VERSION = 65535
 UNSUPPORTED = -32022
@@ -43,13 +42,13 @@ async def version(lab: Lab) -> None:
 )
 async def version_unknown(lab: Lab) -> None:
     client = await lab.spawn()
-    params = {"protocolVersion": UNKNOWN_VERSION, "clientCapabilities": {}}
+    params: Json = {"protocolVersion": UNKNOWN_VERSION, "clientCapabilities": {}}
     about = {"name": "conformance", "version": "1"}
     more = {"clientInfo": about, "info": about, "capabilities": {}}
     call = await client.start("initialize", {**params, **more})
     message = await call.answer()
-    error = message.get("error")
-    if isinstance(error, dict):
+    if "error" in message:
+        error = await call.error()
         expect(error.get("code") == UNSUPPORTED, f"the answer is the error {compact(error)}")
         return
     agreed = (await call.result()).get("protocolVersion")
@@ -64,9 +63,8 @@ async def version_unknown(lab: Lab) -> None:
 )
 async def info(lab: Lab) -> None:
     client = await lab.client()
-    about = client.agent.get("agentInfo")
-    given = isinstance(about, dict) and about.get("name") and about.get("version")
-    expect(given, f"agentInfo is {compact(about)}")
+    about = mapping(client.agent.get("agentInfo"))
+    expect(about.get("name") and about.get("version"), f"agentInfo is {compact(about)}")
 
 
 @SUITE.check(
@@ -82,10 +80,9 @@ async def unknown_members(lab: Lab) -> None:
     await client.new_session(lab.cwd, _meta={**meta, **lab.options.session_meta})
 
 
-def methods(lab_agent: Json) -> list[Json]:
-    """The authentication methods."""
-    found = lab_agent.get("authMethods") or []
-    return [method for method in found if isinstance(method, dict)]
+def methods(agent: Json) -> list[Json]:
+    """The authentication methods of an initialize result."""
+    return objects(agent.get("authMethods"))
 
 
 @SUITE.check(

@@ -17,8 +17,7 @@ from conformance import process
 from conformance.agent.client import Client, Turn
 from conformance.check import Broken, NotTried
 from conformance.judge import Fault
-from conformance.schema import Json
-from conformance.wire import compact
+from conformance.wire import Json, compact, mapping
 
 SHOWN = 8
 
@@ -186,7 +185,7 @@ class Lab:
         """Raises NotTried unless the agent has that capability: true, or an object."""
         value: object = client.agent.get("agentCapabilities")
         for name in path:
-            value = value.get(name) if isinstance(value, dict) else None
+            value = mapping(value).get(name)
         if value is None or value is False:
             raise NotTried(f"agentCapabilities.{'.'.join(path)} is not advertised")
 

@@ -4,17 +4,16 @@ from conformance.agent.checks import SUITE
 from conformance.agent.client import Client
 from conformance.agent.lab import Lab
 from conformance.check import NotTried, expect
-from conformance.schema import Json
-from conformance.wire import compact
+from conformance.wire import Json, compact, mapping, objects
 
 
 async def modes(lab: Lab) -> tuple[Client, str, str, list[str]]:
     """The client, its session, the session's mode and all that there are."""
     client, session = await lab.session()
-    offered = lab.setup.get("modes")
-    if not isinstance(offered, dict):
+    offered = mapping(lab.setup.get("modes"))
+    if not offered:
         raise NotTried("session/new gives no modes")
-    ids = [str(mode.get("id")) for mode in offered.get("availableModes") or []]
+    ids = [str(mode.get("id")) for mode in objects(offered.get("availableModes"))]
     return client, session, str(offered.get("currentModeId")), ids
 
 
@@ -56,16 +55,16 @@ async def mode_unknown(lab: Lab) -> None:
 async def options(lab: Lab) -> tuple[Client, str, list[Json]]:
     """The client, its session, and the configuration options."""
     client, session = await lab.session()
-    offered = lab.setup.get("configOptions")
-    if not isinstance(offered, list) or not offered:
+    offered = objects(lab.setup.get("configOptions"))
+    if not offered:
         raise NotTried("session/new gives no configOptions")
-    return client, session, [option for option in offered if isinstance(option, dict)]
+    return client, session, offered
 
 
 def values(option: Json) -> list[str]:
     """The values of a select option, those in groups too."""
     found: list[str] = []
-    for entry in option.get("options") or []:
+    for entry in objects(option.get("options")):
         found += values(entry) if "options" in entry else [str(entry.get("value"))]
     return found
 
@@ -118,7 +117,8 @@ async def config_set(lab: Lab) -> None:
     for value in [*[v for v in values(option) if v != now][:1], now]:
         wanted = {"sessionId": session, "configId": option.get("id"), "value": value}
         result = await client.request("session/set_config_option", wanted)
-        after = {one.get("id"): one.get("currentValue") for one in result.get("configOptions", [])}
+        given = objects(result.get("configOptions"))
+        after = {one.get("id"): one.get("currentValue") for one in given}
         expect(after.get(option.get("id")) == value, f"{option.get('id')} is not {value!r} now")
         missing = [one.get("id") for one in found if one.get("id") not in after]
         expect(not missing, f"missing in the answer: {compact(missing)}")

@@ -1,11 +1,12 @@
 """Turns: the order of what comes, the stop reason, and what a prompt may hold."""
 
+from contextlib import suppress
+
 from conformance.agent.checks import SUITE
 from conformance.agent.client import content
 from conformance.agent.lab import Lab
 from conformance.check import NotTried, expect
-from conformance.schema import Json
-from conformance.wire import compact
+from conformance.wire import Json, compact, mapping
 
 REASONS = {"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"}
 PNG = (
@@ -130,7 +131,7 @@ async def session_id(lab: Lab) -> None:
         for client in lab.clients
         for message in client.messages
         if message.get("method") in ("session/update", "session/request_permission")
-        and (session := (message.get("params") or {}).get("sessionId")) not in client.sessions
+        and (session := mapping(message.get("params")).get("sessionId")) not in client.sessions
     }
     expect(not strange, f"for sessions that no client was given: {', '.join(sorted(strange))}")
 
@@ -143,11 +144,8 @@ async def session_id(lab: Lab) -> None:
 )
 async def unasked(lab: Lab) -> None:
     await lab.turn()
-    try:
+    with suppress(NotTried):  # what has come so far is judged all the same
         await lab.tool_turn()
-    except NotTried:
-        # What has come so far is judged all the same.
-        pass
     asked = {
         str(message.get("method"))
         for client in lab.clients

@@ -5,8 +5,7 @@ from conformance.agent.client import Client, content
 from conformance.agent.lab import Lab
 from conformance.agent.sessions import UNKNOWN
 from conformance.check import Broken, NotTried, expect
-from conformance.schema import Json
-from conformance.wire import compact
+from conformance.wire import Json, compact, objects
 
 CAPABILITIES: dict[str, tuple[str, ...]] = {
     "session/load": ("loadSession",),
@@ -160,7 +159,7 @@ async def listed(client: Client, cwd: str | None = None) -> list[Json]:
         more: Json = {"cwd": cwd} if cwd is not None else {}
         more |= {"cursor": cursor} if cursor is not None else {}
         page = await client.request("session/list", more)
-        found += page.get("sessions") or []
+        found += objects(page.get("sessions"))
         cursor = page.get("nextCursor")
         if cursor is None:
             return found

@@ -4,7 +4,7 @@ from conformance.agent.checks import SUITE
 from conformance.agent.client import PING
 from conformance.agent.lab import Lab
 from conformance.check import Broken, expect
-from conformance.wire import compact
+from conformance.wire import compact, mapping
 
 NUMBERS = (0, 7_000_001, (1 << 53) - 1)
 CANCELLED = -32800
@@ -139,5 +139,5 @@ async def cancel_request(lab: Lab) -> None:
         # An agent may not know this notification; session/cancel it does.
         await client.cancel(session)
     message = await turn.call.answer()
-    code = (message.get("error") or {}).get("code", CANCELLED)
+    code = mapping(message.get("error")).get("code", CANCELLED)
     expect(code == CANCELLED, f"the error is {compact(message['error'])}")

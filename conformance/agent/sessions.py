@@ -8,7 +8,7 @@ import anyio
 from conformance.agent.checks import SUITE
 from conformance.agent.lab import Lab
 from conformance.check import Broken, NotTried, expect
-from conformance.wire import compact
+from conformance.wire import Json, compact, mapping
 
 MCP_SERVER = Path(__file__).parents[1] / "mcp_server.py"
 AUTH_REQUIRED = -32000
@@ -24,11 +24,10 @@ UNKNOWN = "conformance-no-such-session"
 async def new(lab: Lab) -> None:
     client = await lab.client()
     meta = lab.options.session_meta
-    params = {"cwd": lab.cwd, "mcpServers": [], **({"_meta": meta} if meta else {})}
+    params: Json = {"cwd": lab.cwd, "mcpServers": [], **({"_meta": meta} if meta else {})}
     call = await client.start("session/new", params)
     message = await call.answer()
-    error = message.get("error")
-    if isinstance(error, dict) and error.get("code") == AUTH_REQUIRED:
+    if mapping(message.get("error")).get("code") == AUTH_REQUIRED:
         raise NotTried("the agent wants authentication first: --auth-method ID")
     session = (await call.result()).get("sessionId")
     expect(isinstance(session, str) and session, f"the sessionId is {compact(session)}")
@@ -45,8 +44,8 @@ async def auth_required(lab: Lab) -> None:
     client = await lab.spawn()
     await client.initialize()
     call = await client.start("session/new", {"cwd": lab.cwd, "mcpServers": []})
-    error = (await call.answer()).get("error")
-    if not isinstance(error, dict) or error.get("code") != AUTH_REQUIRED:
+    error = mapping((await call.answer()).get("error"))
+    if error.get("code") != AUTH_REQUIRED:
         raise NotTried("the agent asks for no authentication")
     expect(client.agent.get("authMethods"), "authMethods is empty")
 
@@ -105,6 +104,13 @@ async def parallel(lab: Lab) -> None:
     expect(not silent, f"no message of the agent in {', '.join(silent)}")
 
 
+async def appears(file: anyio.Path, timeout: float) -> None:
+    """Waits until the file is there, but not for longer than that."""
+    with anyio.move_on_after(timeout):
+        while not await file.exists():  # noqa: ASYNC110 (no event tells of a file)
+            await anyio.sleep(0.05)
+
+
 @SUITE.check(
     "session.mcp-stdio",
     "MUST",
@@ -127,9 +133,7 @@ async def mcp_stdio(lab: Lab) -> None:
     if not await mark.exists():
         # Some connect when they first need to.
         await lab.refuse_error(await client.prompt(session, lab.options.prompt))
-    with anyio.move_on_after(lab.options.timeout):
-        while not await mark.exists():
-            await anyio.sleep(0.05)
+    await appears(mark, lab.options.timeout)
     if not await mark.exists():
         raise Broken("the server given in mcpServers was never initialized")
     said = await mark.read_text()

@@ -1,12 +1,12 @@
 """Bytes and lines: what a transport can do to an agent that has a right to nothing but lines."""
 
-import anyio
+import anyio.lowlevel
 
 from conformance.agent.checks import SUITE
 from conformance.agent.client import PING, Client
 from conformance.agent.lab import Lab
 from conformance.check import Broken, expect
-from conformance.wire import compact
+from conformance.wire import compact, mapping
 
 UNICODE = "Độ é 北 🎉"
 SEPARATORS = "a\u2028b\u2029c\u0085d"
@@ -19,7 +19,7 @@ async def same_id(client: Client, ident: str, pieces: int = 0) -> None:
     if pieces:
         for start in range(0, len(line), pieces):
             await client.write(line[start : start + pieces])
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
     else:
         await client.write(line)
     await call.answer()
@@ -112,7 +112,7 @@ async def refused(client: Client, line: bytes, code: int) -> None:
     await client.write(line)
     await client.ping()
     errors = [m.get("error") for m in client.messages[began:] if m.get("id", 0) is None]
-    codes = [error.get("code") for error in errors if isinstance(error, dict)]
+    codes = [mapping(error).get("code") for error in errors]
     expect(codes == [code], f"answered with {compact(errors) if errors else 'nothing'}")
 
 

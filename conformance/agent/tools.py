@@ -6,8 +6,7 @@ from conformance.agent.checks import SUITE
 from conformance.agent.client import Client, Turn
 from conformance.agent.lab import Lab
 from conformance.check import NotTried, expect
-from conformance.schema import Json
-from conformance.wire import compact
+from conformance.wire import Json, compact, mapping, objects
 
 NO_PERMISSION = "it asked for no permission; --tool-prompt TEXT and --mode ID are to make it ask"
 
@@ -71,7 +70,7 @@ async def finished(lab: Lab) -> None:
 )
 async def options(lab: Lab) -> None:
     client, _, turn, request = await asking_turn(lab)
-    offered = (request.get("params") or {}).get("options") or []
+    offered = objects(mapping(request.get("params")).get("options"))
     ids = [str(option.get("optionId")) for option in offered]
     await client.permit(request, "allow_once")
     client.policy = "allow_once"
@@ -105,9 +104,9 @@ async def rejected(lab: Lab) -> None:
     client.policy = "reject_once"
     await client.permit(request, "reject_once")
     await turn.call.answer()
-    params = [m.get("params") or {} for m in client.asked]
+    params = [mapping(message.get("params")) for message in client.asked]
     asked = {
-        str((one.get("toolCall") or {}).get("toolCallId"))
+        str(mapping(one.get("toolCall")).get("toolCallId"))
         for one in params
         if one.get("sessionId") == session
     }

@@ -4,8 +4,7 @@ from conformance.agent.checks import SUITE
 from conformance.agent.client import Client
 from conformance.agent.lab import Lab
 from conformance.check import NotTried, expect
-from conformance.schema import Json
-from conformance.wire import compact
+from conformance.wire import Json, compact, mapping
 
 VERSION = 2
 
@@ -42,8 +41,8 @@ async def idle(client: Client, session: str, began: int) -> Json:
 async def initialize(lab: Lab) -> None:
     client = await speaker(lab)
     expect(isinstance(client.agent.get("info"), dict), "info is missing")
-    capabilities = client.agent.get("capabilities")
-    given = isinstance(capabilities, dict) and isinstance(capabilities.get("session"), dict)
+    capabilities = mapping(client.agent.get("capabilities"))
+    given = isinstance(capabilities.get("session"), dict)
     expect(given, f"capabilities.session is missing: {compact(capabilities)}")
 
 
