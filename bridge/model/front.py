@@ -36,9 +36,8 @@ class Front:
 
     def add(self, route: Route) -> str:
         """The segment of a route; of one that is there already the same."""
-        same = (route.upstream, route.session, route.options)
         for segment, known in self._routes.items():
-            if (known.upstream, known.session, known.options) == same:
+            if known.terms == route.terms:
                 return segment
         segment = new_segment()
         self._routes[segment] = route

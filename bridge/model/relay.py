@@ -40,6 +40,8 @@ class Route:
     ) -> None:  # fmt: skip
         self.upstream, self.session, self.options = upstream, session, options
         self.pool, self.account, self.side_calls = pool, account, side_calls
+        self.terms = (upstream, session, options, tuple(side_calls))
+        """What makes two routes the same."""
         self.mender = Mender(options, side_calls)
         self.limited = options.limits != ModelLimits()
 

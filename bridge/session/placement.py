@@ -20,7 +20,7 @@ from bridge.agent import installed, profile, rendering, versions
 from bridge.agent.endpoint import NO_KEY, endpoint
 from bridge.agent.environment import agent_environment
 from bridge.agent.rendering import Inputs, Places, Rendered, Written
-from bridge.errors import BridgeError, UsageError, invalid_request
+from bridge.errors import BridgeError, UsageError, invalid_request, unsupported
 from bridge.session import translate
 from bridge.session.proxies import Proxies, endpoint_of
 from bridge.wire import codec
@@ -55,7 +55,7 @@ class Placement(NamedTuple):
 
     @property
     def takes_mcp(self) -> bool:
-        """Whether `session/new` tells it of MCP servers; otherwise a file has."""
+        """Whether `session/new` tells it of MCP servers."""
         return self.profile.mcp.via == "acp"
 
     def told(self, can: AgentCapabilities) -> str | None:
@@ -119,8 +119,11 @@ async def _place(
     if secret is not None and told.key != NO_KEY:
         secret("model", told.key)
     _, environment = await proxies.launch(name, config, ([], environment))
-    told = told._replace(url=await proxies.place_model(name, config, told.url))
+    url = await proxies.place_model(name, config, told.url, chosen.side_calls)
+    told = told._replace(url=url)
     servers = translate.mcp_servers(config)
+    if chosen.mcp.via == "none" and servers:
+        raise unsupported(f"the agent {chosen.name!r} takes no MCP servers")
     if chosen.mcp.via == "file":
         servers = await proxies.servers(name, config, servers, http=True)
     inputs = Inputs(

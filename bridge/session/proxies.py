@@ -5,7 +5,7 @@ entered), and what is put behind them for each session. Rule: a session that nee
 neither, not even an import. Used by `bridge.session.launcher` and `operations`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bridge.mcp.service import McpProxy
     from bridge.model.service import ModelProxy
     from protocol_schemas.model import ModelOptions, ModelTurn
+    from protocol_schemas.profile import SideCall
 
 Json = dict[str, Any]
 Launch = tuple[list[str], dict[str, str]]
@@ -173,7 +174,9 @@ class Proxies:
         """The interception server, for agents that are told their model by a profile."""
         return self._policy.intercept
 
-    async def place_model(self, session: str, config: Config, url: str) -> str:
+    async def place_model(
+        self, session: str, config: Config, url: str, side_calls: "Sequence[SideCall]" = ()
+    ) -> str:
         """The URL that the agent of a profile shall have in place of its model's; raises as
         `launch`."""
         if not self._policy.model or config.model_proxy == "off":
@@ -184,7 +187,7 @@ class Proxies:
         try:
             options = codec.convert(_options(config), ModelOptions)
             proxy = await self._model_proxy()
-            return proxy.route(url, session=session, options=options)
+            return proxy.route(url, session=session, options=options, side_calls=side_calls)
         except (codec.JSONError, UsageError) as error:
             raise invalid_request(f"config.model: {error}") from None
 

@@ -10,6 +10,7 @@ import pytest
 from bridge.errors import UsageError
 from bridge.model.service import ModelProxy
 from protocol_schemas.model import ModelLimits, ModelOptions
+from protocol_schemas.profile import SideCall
 from tests.model.harness import OK, Stand, answer, read_request, standing
 from tests.raw import Peer
 
@@ -83,6 +84,41 @@ async def test_a_forgotten_session_s_routes_are_gone_and_what_is_under_way_goes_
         assert await stand.exchange(stand.request(b"{}")) == OK
         stand.proxy.forget("never seen")
         await peer.close()
+
+
+async def test_a_profiles_own_side_calls_are_known_on_its_routes() -> None:
+    rule = SideCall(wire="chat", field="model", equals="small", purpose="title")
+    async with standing(answer(OK)) as stand:
+        base = f"http://127.0.0.1:{stand.upstream_port}"
+        plain = stand.proxy.route(base, session="a", options=PLAIN)
+        ruled = stand.proxy.route(base, session="a", options=PLAIN, side_calls=[rule])
+        assert plain != ruled
+        assert stand.proxy.route(base, session="a", options=PLAIN, side_calls=[rule]) == ruled
+        for url in (plain, ruled):
+            at(stand, url)
+            await stand.exchange(stand.request(b'{"model":"small","tools":[{}]}'))
+        sides = [(event["purpose"], event.get("side")) for event in stand.events]
+        assert sides == [("turn", None), ("side", "title")]
+
+
+async def test_a_session_s_turn_knows_its_generations() -> None:
+    refusal = b"HTTP/1.1 429 No\r\nContent-Length: 4\r\n\r\nslow"
+    async with standing(answer(refusal, OK)) as stand:
+        at(
+            stand,
+            stand.proxy.route(
+                f"http://127.0.0.1:{stand.upstream_port}", session="a", options=PLAIN
+            ),
+        )
+        stand.proxy.turn_began("a")
+        await stand.exchange(stand.request(b"{}"))
+        await stand.exchange(stand.request(b"{}"))
+        turn = stand.proxy.turn_ended("a")
+        assert turn is not None
+        assert [(e.status, e.error, e.recovered) for e in turn.errors] == [(429, "slow", True)]
+        assert turn.last == "answered"
+        stand.proxy.turn_began("never seen")
+        assert stand.proxy.turn_ended("never seen") is None
 
 
 async def test_leaving_closes_everything() -> None:
