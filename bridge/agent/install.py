@@ -52,6 +52,7 @@ async def install(
         tell(f"needs node {wanted.node} or newer, takes {version} from npm")
         own = Install(packages=node_packages(version))
         await _install(NODE, own, "", environment, family, tell)
+        await node.check(version, environment, family)
     return await _install(profile.name, wanted, version, environment, family, tell)
 
 
@@ -124,7 +125,7 @@ async def remove(
     with _told_of(folder):
         async with _locked(folder, tell):
             for prefix in sorted(folder.glob("[!.]*")):
-                if version is None or version in (prefix.name, prefix.name.partition("~")[0]):
+                if version is None or version in (prefix.name, prefix.name.partition("@")[0]):
                     await _in_thread(_take_away, prefix)
                     removed.append(prefix)
             await _in_thread(_sweep, folder)

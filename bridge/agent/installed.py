@@ -1,6 +1,6 @@
 """Where node agents are installed, and which installs are whole.
 
-Owns: the layout, `<home>/<agent>/<version>~<adapter's version>/`, and its `.ready`, the file that
+Owns: the layout, `<home>/<agent>/<version>@<adapter's version>/`, and its `.ready`, the file that
 says what was installed. Rule: an install is one if, and only if, its `.ready` says that it is what
 is asked for; looking changes nothing and starts nothing. It costs the daemon one small file on the
 way to an agent. Written by `bridge.agent.install`.
@@ -21,6 +21,9 @@ from protocol_schemas.profile import Install, Profile
 READY = ".ready"
 NODE = ".node"
 """The name node from npm goes by among the agents; no agent's begins with a dot."""
+
+
+_MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 
 
 class Ready(msgspec.Struct):
@@ -53,8 +56,8 @@ def home(environment: Mapping[str, str]) -> Path:
 
 
 def place(agent: str, packages: Mapping[str, str], environment: Mapping[str, str]) -> Path:
-    """Where these versions of an agent's packages are, or would be. No version has a `~` in it."""
-    return home(environment) / agent / "~".join(packages.values())
+    """Where these versions of an agent's packages are, or would be. No version has an `@` in it."""
+    return home(environment) / agent / "@".join(packages.values())
 
 
 def ready(prefix: Path) -> Ready | None:
@@ -123,9 +126,8 @@ def every(environment: Mapping[str, str]) -> Iterator[tuple[Path, Ready]]:
 
 def node_packages(version: str) -> dict[str, str]:
     """What npm is to install for that version of node: its binary for this machine."""
-    system = os.uname()
-    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(system.machine, system.machine)
-    return {f"node-{system.sysname.lower()}-{machine}": version}
+    system, machine = os.uname().sysname.lower(), os.uname().machine
+    return {f"node-{system}-{_MACHINES.get(machine, machine)}": version}
 
 
 def node_directory(version: str, environment: Mapping[str, str]) -> Path:

@@ -8,7 +8,7 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +22,32 @@ HELP = "node agents: list, show, install, run and remove them"
 _RUN = "%(prog)s [OPTIONS] NAME [-- PROMPT]\n       %(prog)s [OPTIONS] -- CMD..."
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that can leave what stands after `--` alone, as `options.after`: argparse itself
+    forgets where that was."""
+
+    splits = False
+
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, args: Sequence[str], namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        cut = args.index("--") if self.splits and "--" in args else len(args)
+        into = argparse.Namespace() if namespace is None else namespace
+        found, unknown = super().parse_known_args(args[:cut], into)
+        found.after = list(args[cut + 1 :])
+        return found, unknown
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Node agents in pinned versions, one directory a version under $BRIDGE_AGENTS_DIR (else "
         "acp-mcp-bridge/agents in the user's data directory). A harness names one by config.agent."
     )
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions = parser.add_subparsers(
+        dest="action", metavar="ACTION", required=True, parser_class=_Parser
+    )
 
-    def action(name: str, words: str, usage: str | None = None) -> argparse.ArgumentParser:
+    def action(name: str, words: str, usage: str | None = None) -> _Parser:
         return actions.add_parser(name, help=words, description=words, usage=usage)
 
     listing = action("list", "the agents there are, and which versions of them are installed")
@@ -45,7 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     removing.add_argument("name", metavar="NAME", help="an agent; .node for node that npm brought")
     removing.add_argument("--version", metavar="V", help="that version only")
     running = action("run", "chat with an agent in the terminal, through the daemon", usage=_RUN)
-    running.add_argument("words", metavar="NAME", nargs="*", help="an agent, or a profile's path")
+    running.add_argument("name", metavar="NAME", nargs="?", help="an agent, or a profile's path")
+    running.splits = True
     for child in (showing, installing, running):
         child.add_argument("--version", metavar="V", help="of the agent's own package")
         child.add_argument("--adapter-version", metavar="V", help="of its second package")

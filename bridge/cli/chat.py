@@ -24,6 +24,12 @@ from bridge.trace.summary import blocks
 
 EVENTS = ("update", "permission")
 _STDERR_KEPT = 20
+_OPTIONS = {
+    "config.model.base_url": "--model-url",
+    "config.model.name": "--model",
+    "config.model.wire": "--wire",
+}
+"""What the daemon calls by its own name has another one here."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -33,19 +39,23 @@ def run(options: argparse.Namespace) -> int:
     try:
         return anyio.run(_chat, config, prompt, daemon, options.verbose)
     except BaseExceptionGroup as group:
-        raise first(group) from None
+        failure = first(group)
+        if isinstance(failure, BridgeError):
+            for name, option in _OPTIONS.items():
+                failure.message = failure.message.replace(name, option)
+            failure.args = (failure.message,)
+        raise failure from None
 
 
 def _asked(options: argparse.Namespace) -> tuple[dict[str, Any], str | None]:
     """The config of the session, and the only prompt if there is one; raises UsageError."""
-    arguments: list[str] = options.arguments
-    after = arguments[arguments.index("--") + 1 :] if "--" in arguments else []
-    names: list[str] = options.words[: len(options.words) - len(after)]
-    if len(names) > 1 or not (names or after):
-        raise UsageError("agents run: name one agent, or give a command: -- CMD...")
+    name: str | None = options.name
+    after: list[str] = options.after
+    if name is None and not after:
+        raise UsageError("agents run: name an agent, or give a command: -- CMD...")
     config: dict[str, Any] = {"cwd": os.path.abspath(options.cwd or os.getcwd())}
     config["permission"] = options.permission
-    if not names:
+    if name is None:
         for flag in ("model_url", "model", "wire", "version", "adapter_version", "package"):
             if getattr(options, flag):
                 raise UsageError(
@@ -55,12 +65,12 @@ def _asked(options: argparse.Namespace) -> tuple[dict[str, Any], str | None]:
         return config | {"command": after}, None
     config["command"] = list[str]()
     model = {"base_url": options.model_url, "name": options.model, "wire": options.wire}
-    config["agent"] = names[0]
+    config["agent"] = name
     config["model"] = {key: value for key, value in model.items() if value is not None}
     if options.version or options.adapter_version or options.package:
         from bridge.cli.agents import chosen
 
-        install = chosen(options, names[0]).install
+        install = chosen(options, name).install
         config["agent_options"] = {"packages": install.packages if install is not None else {}}
     return config, " ".join(after) or None
 

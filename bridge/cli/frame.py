@@ -51,7 +51,6 @@ def run(arguments: list[str]) -> int:
             module = importlib.import_module(f"bridge.cli.{command}")
             module.add_arguments(child)
     options = parser.parse_args(arguments)
-    options.arguments = arguments  # argparse forgets what stood before `--`
     module = importlib.import_module(f"bridge.cli.{options.command}")
     try:
         return module.run(options)

@@ -116,7 +116,7 @@ def test_what_agents_install_has_is_told(tmp_path: Path) -> None:
     where["PATH"] = f"{tmp_path}:/bin:/usr/bin"
     check = found(**where)["agent pi"]
     assert check.state == "warn"
-    assert check.words.startswith("0.0.1~0.0.1 is installed; pinned is ")
+    assert check.words.startswith("0.0.1@0.0.1 is installed; pinned is ")
     assert check.mend == "acp-mcp-bridge agents install pi"
     prefix = install(where, pinned.packages)
     check = found(**where)["agent pi"]

@@ -100,7 +100,7 @@ def test_an_install_is_exact_and_once_there_needs_no_network(desk: Desk) -> None
     code, out, err = desk.install()
     assert code == 0, err
     prefix = Path(out.strip())
-    assert prefix == desk.home / "tiny/1.0.0~0.1.0"
+    assert prefix == desk.home / "tiny/1.0.0@0.1.0"
     assert (prefix / "node_modules/.bin/tiny-acp").exists()
     assert not (prefix / "node_modules/@test/tiny/ran").exists()
     assert json.loads((prefix / READY).read_text())["packages"] == {
@@ -112,7 +112,7 @@ def test_an_install_is_exact_and_once_there_needs_no_network(desk: Desk) -> None
     desk.registry.asked.clear()
     assert desk.install()[:2] == (0, out)
     assert desk.registry.asked == []
-    assert desk.folders == ["1.0.0~0.1.0"]
+    assert desk.folders == ["1.0.0@0.1.0"]
 
 
 def test_scripts_run_where_they_must_and_the_install_without_them_will_not_do(desk: Desk) -> None:
@@ -121,8 +121,8 @@ def test_scripts_run_where_they_must_and_the_install_without_them_will_not_do(de
     code, _, err = desk.install()
     assert code == 0
     assert "tiny: postinstall of @test/tiny@1.0.0" in err.splitlines()
-    assert desk.folders == ["1.0.0~0.1.0"]
-    assert (desk.home / "tiny/1.0.0~0.1.0/node_modules/@test/tiny/ran").exists()
+    assert desk.folders == ["1.0.0@0.1.0"]
+    assert (desk.home / "tiny/1.0.0@0.1.0/node_modules/@test/tiny/ran").exists()
 
 
 def test_two_at_once_are_one_npm_run(desk: Desk) -> None:
@@ -159,7 +159,7 @@ def test_what_was_killed_in_the_middle_is_no_install_and_the_next_try_succeeds(
     desk.registry.release.set()
     code, _, err = desk.install()
     assert code == 0, err
-    assert desk.folders == ["1.0.0~0.1.0"]
+    assert desk.folders == ["1.0.0@0.1.0"]
     assert find(desk.profile, desk.environment) is not None
 
 
@@ -242,14 +242,16 @@ def test_node_comes_from_npm_where_the_machines_is_too_old(desk: Desk) -> None:
     desk.environment["PATH"] = f"{bins}:{desk.environment['PATH']}"
     desk.write(node="22.19")
     [(package, version)] = node_packages("22.23.3").items()
-    desk.registry.packages.append(Package(package, version, {"bin/node": "#!/bin/sh\necho v22"}))
+    desk.registry.packages.append(
+        Package(package, version, {"bin/node": "#!/bin/sh\necho v22.23.3"})
+    )
     code, _, err = desk.install()
     assert code == 0, err
     assert "needs node 22.19 or newer, takes 22.23.3 from npm" in err
     found = find(desk.profile, desk.environment)
     assert found is not None
     assert found.node is not None
-    assert (found.node / "node").read_text() == "#!/bin/sh\necho v22"
+    assert (found.node / "node").read_text() == "#!/bin/sh\necho v22.23.3"
     # A newer node has come to the machine since: that one is used, without asking anybody.
     standin(bins, "node", f'[ "$1" = --version ] && echo v24.0.0 && exit\nexec {real} "$@"')
     desk.registry.asked.clear()

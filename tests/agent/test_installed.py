@@ -75,7 +75,7 @@ def test_a_relative_place_is_one_below_the_working_directory(
 
 def test_each_combination_of_versions_has_a_place_of_its_own(where: dict[str, str]) -> None:
     prefix = place("tiny", PACKAGES, where)
-    assert prefix == home(where) / "tiny" / "1.0.0~0.1.0"
+    assert prefix == home(where) / "tiny" / "1.0.0@0.1.0"
     assert place("tiny", {**PACKAGES, "tiny-acp": "0.2.0"}, where) != prefix
 
 
@@ -135,7 +135,7 @@ def test_what_is_not_installed_is_told_with_the_command(where: dict[str, str]) -
         require(TINY, where, named="tiny")
     assert raised.value.code == "spawn_failed"
     assert str(raised.value) == (
-        "agent tiny is not installed: tiny 1.0.0, tiny-acp 0.1.0 (there is 0.9.0~0.1.0); "
+        "agent tiny is not installed: tiny 1.0.0, tiny-acp 0.1.0 (there is 0.9.0@0.1.0); "
         "run: acp-mcp-bridge agents install tiny"
     )
     newer = with_packages(TINY, {"tiny-acp": "0.2.0"})

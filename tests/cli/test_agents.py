@@ -86,17 +86,17 @@ def test_an_agent_is_listed_installed_and_removed(desk: Desk) -> None:
     assert tiny["ready"] is True
     assert tiny["packages"] == {"tiny": "1.0.0", "tiny-acp": "0.1.0"}
     assert [Path(item["prefix"]).name for item in tiny["installed"]] == [
-        "1.0.0~0.1.0",
-        "1.2.0~0.1.0",
+        "1.0.0@0.1.0",
+        "1.2.0@0.1.0",
     ]
     lines = [line.split() for line in desk.run("list").stdout.splitlines()]
     assert lines[0] == ["agent", "pinned", "installed", "package"]
     assert ["tiny", "1.0.0", "1.0.0,", "1.2.0", "tiny"] in lines
     assert ["local", "(not", "from", "npm)"] in lines
     ended = desk.run("remove", "tiny", "--version", "1.0.0")
-    assert ended.stdout == f"{desk.installs}/1.0.0~0.1.0\n"
+    assert ended.stdout == f"{desk.installs}/1.0.0@0.1.0\n"
     assert desk.listed()["tiny"]["ready"] is False
-    assert desk.run("remove", "tiny").stdout == f"{desk.installs}/1.2.0~0.1.0\n"
+    assert desk.run("remove", "tiny").stdout == f"{desk.installs}/1.2.0@0.1.0\n"
     assert [entry.name for entry in desk.installs.iterdir()] == [".lock"]
     ended = desk.run("remove", "tiny")
     assert (ended.returncode, ended.stdout) == (1, "")

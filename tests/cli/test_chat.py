@@ -1,6 +1,7 @@
 """`agents run` against scripted agents: through pipes, and in a terminal of its own."""
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -104,6 +105,47 @@ def test_an_agent_that_dies_ends_the_chat_with_its_last_words(environment: dict[
     assert "3" in ended.stderr.splitlines()[-1]
 
 
+def profile(folder: Path, *agent: str) -> str:
+    """A profile of one's own for the scripted agent; its path."""
+    file = folder / "mine.toml"
+    launch = (
+        f"command = {json.dumps(scripted(*agent))}\nenvironment = {{ MODEL = '${{model.name}}' }}"
+    )
+    file.write_text(f"name = 'mine'\ntitle = 'mine'\n[launch]\n{launch}\n[wires.chat]\n")
+    return str(file)
+
+
+def test_an_agent_by_its_profile_is_asked_one_thing(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    model = ["--model-url", "http://127.0.0.1:9/v1", "--model", "some-model"]
+    command = [BRIDGE, "agents", "run", profile(tmp_path), *model, "--", "env", "MODEL"]
+    ended = subprocess.run(
+        command,
+        input="say never",
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env=environment,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "some-model" in ended.stdout
+    assert "never" not in ended.stdout
+    assert ended.stderr == ""
+
+
+def test_what_an_agent_lacks_is_named_as_it_is_given_here(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    bare = {name: text for name, text in environment.items() if not name.startswith("OPENAI_")}
+    command = [BRIDGE, "agents", "run", profile(tmp_path), "--", "hello"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=bare)
+    assert ended.returncode == 1
+    [line] = ended.stderr.splitlines()
+    assert "--model-url" in line
+    assert "config." not in line
+
+
 def test_an_agent_that_cannot_be_started_is_one_line(environment: dict[str, str]) -> None:
     command = [BRIDGE, "agents", "run", "--", "/no/such/agent"]
     ended = subprocess.run(
@@ -117,8 +159,8 @@ def test_an_agent_that_cannot_be_started_is_one_line(environment: dict[str, str]
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "name one agent, or give a command"),
-        (["pi", "codex"], "name one agent"),
+        ([], "name an agent, or give a command"),
+        (["--"], "name an agent, or give a command"),
         (["--model", "m", "--", "cat"], "--model is for an agent with a profile"),
         (["nonsense", "--version", "1.0.0"], "no agent profile 'nonsense'"),
         (["pi", "--version", "latest"], "an exact one is needed"),
