@@ -34,10 +34,13 @@ class Install(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 class Launch(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """How it is started. `environment`: what is added to the inherited one; a table becomes JSON.
 
-    `unset`: inherited variables that would mislead it.
+    `task`: it is no ACP agent but a program that is run once for each prompt, with the prompt's
+    text for `${prompt}` in its `command`; what it prints is the reply. `unset`: inherited variables
+    that would mislead it.
     """
 
     command: Annotated[list[str], msgspec.Meta(min_length=1)]
+    task: bool = False
     environment: dict[str, Template] = {}
     unset: list[str] = []
 
@@ -64,10 +67,10 @@ class File(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class Mcp(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """How MCP servers reach it: `acp` (session/new), or `file` for an agent that ignores those;
-    `server` is then what stands for one of them where a template says `${mcp.servers}`."""
+    """How MCP servers reach it: `acp` (session/new), `file` for an agent that ignores those, or
+    `none`. `server` is what stands for one of them where a template says `${mcp.servers}`."""
 
-    via: Literal["acp", "file"] = "acp"
+    via: Literal["acp", "file", "none"] = "acp"
     server: dict[str, Any] = {}
 
 

@@ -97,7 +97,9 @@ def check(profile: Profile) -> None:
     """Raises UsageError where a profile is not right as a whole, though each field of it is."""
     words = {f"wire.{name}" for use in profile.wires.values() for name in use.values}
     launch, known = profile.launch, KNOWN | words
-    _check(launch.command, "launch.command", known)
+    _check(launch.command, "launch.command", known | {"prompt"} if launch.task else known)
+    if launch.task and "prompt" not in used(launch.command):
+        raise UsageError("launch.task is true, but launch.command has no ${prompt}")
     _check(launch.environment, "launch.environment", known)
     _check(profile.session.meta, "session.meta", known)
     for index, file in enumerate(profile.files):

@@ -7,6 +7,7 @@ Rule: what a host asks for and the profile has no place for is refused by name. 
 
 import secrets
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -80,17 +81,11 @@ def render(profile: Profile, given: Inputs) -> Rendered:
         )
     places = cache(given.places)
     values = _values(profile, given, places)
+    argv, environment = _launch(profile, given, values)
     silent = {**values, "system_prompt": lambda: None}
     return Rendered(
-        argv=list(given.command)
-        or [
-            placeholders.as_text(word) for word in placeholders.fill(profile.launch.command, values)
-        ],
-        environment={
-            name: placeholders.as_text(value) if isinstance(template, str) else _json(value)
-            for name, template in profile.launch.environment.items()
-            if (value := placeholders.fill(template, values)) is not ABSENT
-        },
+        argv=argv,
+        environment=environment,
         files=[
             Written(file.path, data, file.executable)
             for file in profile.files
@@ -103,6 +98,29 @@ def render(profile: Profile, given: Inputs) -> Rendered:
         system_told=bool(given.system_prompt) and "system_prompt" in at_start,
         node=places().node if _ITS_PLACES & at_start else None,
     )
+
+
+def _launch(profile: Profile, given: Inputs, values: Values) -> tuple[list[str], dict[str, str]]:
+    environment = {
+        name: placeholders.as_text(value) if isinstance(template, str) else _json(value)
+        for name, template in profile.launch.environment.items()
+        if (value := placeholders.fill(template, values)) is not ABSENT
+    }
+    if not profile.launch.task:
+        return list(given.command) or _words(profile, values), environment
+    from bridge.agent import task_program  # a script, which is loaded here for its place alone
+
+    prompt = f"prompt-{secrets.token_hex(16)}"
+    command = [word.replace("${prompt}", prompt) for word in given.command]
+    command = command or _words(profile, {**values, "prompt": lambda: prompt})
+    task = {"command": command, "prompt": prompt, "exits": profile.quirks.exits}
+    environment[task_program.VARIABLE] = _json(task)
+    return [sys.executable, "-I", "-S", task_program.__file__], environment
+
+
+def _words(profile: Profile, values: Values) -> list[str]:
+    words = placeholders.fill(profile.launch.command, values)
+    return [placeholders.as_text(word) for word in words]
 
 
 def program(profile: Profile) -> str | None:

@@ -101,13 +101,13 @@ class Daemon:
         if self.sessions.get(session.name) is session:
             del self.sessions[session.name]
             self.proxies.forget(session.name)
+            await self._launcher.release(session.name)
         return metadata
 
     async def shutdown(
         self, graces: Graces | None = None, *, longest: float = math.inf
     ) -> dict[str, Any]:
         """Closes all sessions side by side; gives the close metadata of the default one.
-            await self._launcher.release(session.name)
 
         `longest`: seconds of close_grace that are granted at most."""
         self.ending = True

@@ -190,7 +190,7 @@ def _places(chosen: Profile, config: Config, environment: Mapping[str, str]) -> 
 
 
 def _prepare(chosen: Profile, inputs: Inputs) -> Rendered:
-    """The profile filled in, its files written; none that it has nothing for is left from before."""
+    """The profile filled in, its files written; one that it has nothing for is not left either."""
     rendered = rendering.render(chosen, inputs)
     for path in {file.path for file in chosen.files} - {file.path for file in rendered.files}:
         (inputs.state / path).unlink(missing_ok=True)

@@ -89,6 +89,8 @@ def test_a_word_of_any_wire_may_be_used():
             r"launch\.command\[1\].*\$\{binn\}.* bin, cwd",
         ),
         ({"launch": {"command": ["x"], "environment": {"A": {"b": "${}"}}}}, r"environment\.A\.b"),
+        ({"launch": {"command": ["x", "${prompt}"]}}, r"launch\.command\[1\].*\$\{prompt\}"),
+        ({"launch": {"command": ["x"], "task": True}}, r"has no \$\{prompt\}"),
         ({"session": {"meta": {"a": ["${wire.nothing}"]}}}, r"session\.meta\.a\[0\]"),
         ({"files": [{"path": "a"}]}, r"files\[0\] \(a\): give one of"),
         ({"files": [{"path": "a", "text": "", "json": {}}]}, r"files\[0\] \(a\): give one of"),

@@ -9,7 +9,7 @@ from bridge.errors import UsageError
 
 BUILT_IN = {
     *("claude-code", "codex", "copilot", "gemini", "kimi-code", "openclaw", "opencode", "pi"),
-    *("pool", "rlm"),
+    *("mini-swe-agent", "pool", "rlm", "terminus-2"),
 }
 OWN = """
 name = "own"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bridge.agent import profile, rendering
+from bridge.agent import profile, rendering, task_program
 from bridge.agent.endpoint import Endpoint
 from bridge.agent.rendering import Inputs, Places, Rendered
 from bridge.errors import BridgeError, UsageError
@@ -318,6 +318,47 @@ def test_rlm():
     assert runtime["model"] == "scripted"
     assert runtime["append_to_system_prompt"] == SYSTEM
     assert runtime["policy"] == {}
+
+
+def task(rendered: Rendered) -> list[str]:
+    """The command of a profile whose program does one task, its prompt named."""
+    assert rendered.argv[-1] == task_program.__file__
+    told = json.loads(rendered.environment[task_program.VARIABLE])
+    return [word.replace(told["prompt"], "<prompt>") for word in told["command"]]
+
+
+def test_terminus_2():
+    rendered = render("terminus-2", system_prompt="Not of ${prompt}")
+    assert task(rendered) == [
+        "terminus-2",
+        f"--base-url={URL}",
+        "--api-key=key",
+        "--model=scripted",
+        "--system-prompt=Not of ${prompt}",
+        "--task=<prompt>",
+    ]
+    assert rendered.system_told is True
+    assert rendered.environment["TMUX_TMPDIR"] == "/state"
+    assert "--system-prompt" not in " ".join(task(render("terminus-2")))
+
+
+def test_mini_swe_agent():
+    rendered = render("mini-swe-agent")
+    words = task(rendered)
+    assert words[:7] == [
+        *("mini", "--model", "scripted", "--model-class", "litellm", "--task"),
+        "<prompt>",
+    ]
+    settings = [words[at + 1] for at, word in enumerate(words) if word == "-c"]
+    assert f"model.model_kwargs.api_base={URL}" in settings
+    assert "model.model_kwargs.api_key=key" in settings
+    assert {"--yolo", "--exit-immediately"} <= set(words)
+    assert rendered.environment["MSWEA_CONFIGURED"] == "true"
+
+
+def test_a_hosts_own_command_may_say_where_the_prompt_goes():
+    rendered = render("mini-swe-agent", command=["uv", "run", "mine", "-t=${prompt}"])
+    assert task(rendered) == ["uv", "run", "mine", "-t=<prompt>"]
 
 
 def own(**more: Any) -> Profile:

@@ -391,3 +391,23 @@ def test_the_state_goes_with_a_daemon_that_is_ended(
         state = Path(environment(host, "STATE", **config)["STATE"])
         host.process.terminate()
         assert wait_until(lambda: not state.exists(), 10)
+
+
+def test_a_program_that_does_one_task_is_run_for_each_prompt(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    path = tmp_path / "task.toml"
+    command = ["sh", "-c", 'echo "$OPENAI_BASE_URL $1"', "sh", "${prompt}"]
+    text = PROFILE.replace("COMMAND", json.dumps(command) + "\ntask = true")
+    path.write_text(text + '[mcp]\nvia = "none"\n')
+    config = {"agent": str(path), "model": settings}
+    with Host(tmp_path) as host:
+        host.hello()
+        for prompt in ("one", "two"):
+            url, _, said = host.reply(None, prompt, **config).strip().partition(" ")
+            assert said == prompt
+            assert url.startswith("http://127.0.0.1:")
+        given = config | {"mcp_urls": {"tiny": "http://127.0.0.1:1/mcp"}}
+        refused = host.call("open", session="other", config=given)
+        assert "takes no MCP servers" in refused["error"]
+        host.shutdown()
