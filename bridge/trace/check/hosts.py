@@ -31,6 +31,10 @@ class Hosts:
 
     def _answer(self, entry: Entry) -> None:
         request, fields = entry.partner, entry.fields
+        if request is not None and request.method == "close":
+            # The next session of that name counts its turns anew.
+            name = str(request.fields.get("session", ""))
+            self._ended = {key: end for key, end in self._ended.items() if key[0] != name}
         if request is None or request.method != "prompt" or entry.id in (None, "null"):
             return
         result = codec.mapping(fields.get("result"))

@@ -91,7 +91,7 @@ class Sessions:
     def _without_session(self, entry: Entry, ident: str) -> None:
         opening = self._context.opening.values()
         named = [request for request in opening if request.fields.get("sessionId") == ident]
-        if any(request.method == "session/load" for request in named):
+        if any(_replays(request) for request in named):
             return
         if any(request.method == "session/resume" for request in named):
             if entry.update in _SAYS:
@@ -133,3 +133,8 @@ class Sessions:
     def end(self) -> None:
         for ident, entry in self._early.items():
             self._say("update-unknown-session", entry, f"session {ident!r} was never opened")
+
+
+def _replays(request: Entry) -> bool:
+    """Whether a request asks for the history; in version 2 a resume may."""
+    return request.method == "session/load" or request.fields.get("replayFrom") is not None
