@@ -23,6 +23,8 @@ _HISTORIES = ("messages", "input", "contents")
 _FORMATS = ("text", "response_format", "output_format", "output_config")
 _CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _FIRST = ("system", "instructions", "systemInstruction", *_HISTORIES)
+_ONE = Raw(b"1")
+_LIST = ord("[")
 _CHAT = tuple(name for name in ChatRequest.__struct_fields__ if name != "messages")
 
 
@@ -85,10 +87,10 @@ def _facts(fields: dict[str, Raw], last: Raw, side: str | None) -> Facts:
     except codec.JSONError:
         model = None
     asked = side_calls.Asked(
-        any(head(name)[:1] == b"[" and len(head(name)) > 2 for name in ("tools", "functions")),
-        any(head(name) == b"1" for name in _CAPS),
-        b"".join(map(head, _FORMATS)),
-        b"".join(map(head, _FIRST)).lower(),
+        _offers(fields.get("tools")) or _offers(fields.get("functions")),
+        any(fields[name] == _ONE for name in _CAPS if name in fields),
+        b"".join([head(name) for name in _FORMATS if name in fields]),
+        b"".join([head(name) for name in _FIRST if name in fields]),
         bytes(memoryview(last)[-side_calls.LAST :]),
     )
     return Facts(
@@ -98,6 +100,10 @@ def _facts(fields: dict[str, Raw], last: Raw, side: str | None) -> Facts:
         side or side_calls.side(asked),
         side_calls.again(asked),
     )
+
+
+def _offers(tools: Raw | None) -> bool:
+    return tools is not None and len(view := memoryview(tools)) > 2 and view[0] == _LIST
 
 
 def declared(rules: Sequence[SideCall], wire: str, fields: Mapping[str, Raw]) -> str | None:

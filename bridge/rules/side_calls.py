@@ -16,7 +16,7 @@ LAST = 1 << 15
 
 class Asked(NamedTuple):
     """A generation's request. `schema`: of the format that the answer must have; `first`: the
-    instructions and the first message, in lower case; `last`: the end of the history.
+    instructions and the first message; `last`: the end of the history.
     """
 
     tools: bool = False
@@ -26,48 +26,28 @@ class Asked(NamedTuple):
     last: bytes = b""
 
 
-class Sign(NamedTuple):
-    """What one kind of side call looks like: all that is given here fits. `tools` None: either."""
-
-    side: str
-    tools: bool | None = None
-    one_token: bool = False
-    schema: re.Pattern[bytes] | None = None
-    first: bytes = b""
-    last: bytes = b""
-    says: re.Pattern[bytes] | None = None
-    """Of the last message, where few requests come so far: it is slower."""
-
-    def fits(self, asked: Asked) -> bool:
-        """Whether a request is of this kind."""
-        return (
-            (self.tools is None or self.tools == asked.tools)
-            and (asked.one_token or not self.one_token)
-            and (self.schema is None or self.schema.search(asked.schema) is not None)
-            and self.first in asked.first
-            and self.last in asked.last
-            and (self.says is None or self.says.search(asked.last) is not None)
-        )
-
-
-_HELLO = re.compile(rb'"(?:hi|hello|warmup)"', re.IGNORECASE)
-SIGNS = (
+ENDS = (
     # Claude Code and Qwen Code send the whole conversation with its tools, and this at its end. The
     # quote: a text begins with it, where a file that an agent reads may have it anywhere.
-    Sign("suggestion", last=b'"[SUGGESTION MODE: Suggest what'),
-    # Claude Code's adapter after a fork and a load: "Hi", one token.
-    Sign("warm-up", one_token=True, says=_HELLO),
-    # Claude Code's "quota", and anybody who asks whether a key works.
-    Sign("probe", one_token=True),
-    # codex: another model, a format with a title in it (and tools all the same).
-    Sign("title", schema=re.compile(rb'"properties"\s*:\s*\{\s*"title"')),
-    # opencode ("You are a title generator"), Claude Code ("a concise, sentence-case title"), ...
-    Sign("title", tools=False, first=b"title"),
-    Sign("summary", last=b"Your task is to create a detailed summary of"),
-    # opencode ("tasked with summarizing conversations"), ...
-    Sign("summary", tools=False, first=b"summariz"),
+    (b'"[SUGGESTION MODE: Suggest what', "suggestion"),
+    # Claude Code, when a conversation becomes too long.
+    (b"Your task is to create a detailed summary of", "summary"),
 )
-_AGAIN_WORDS = (b"left off.", b"no visible output.")
+"""What side calls say at the end of the history, with tools or without."""
+HELLO = re.compile(rb'"(?:hi|hello|warmup)"', re.IGNORECASE)
+"""What a warm-up says: Claude Code's adapter after a fork and a load."""
+FORMATS = (
+    # codex: of another model.
+    (re.compile(rb'"properties"\s*:\s*\{\s*"title"'), "title"),
+)
+"""The formats that side calls want their answer in."""
+BEGINNINGS = (
+    # opencode ("You are a title generator"), Claude Code ("a concise, sentence-case title"), ...
+    (b"title", "title"),
+    # opencode ("tasked with summarizing conversations"), ...
+    (b"summariz", "summary"),
+)
+"""What side calls without tools say in their instructions or their first message."""
 _AGAIN = re.compile(
     rb"(?:"
     rb"Please continue from where you left off\."  # Copilot, after an answer without text
@@ -81,10 +61,24 @@ _AGAIN = re.compile(
 
 def side(asked: Asked) -> str | None:
     """The kind of side call that a request is, None for one that looks like a turn's."""
-    return next((sign.side for sign in SIGNS if sign.fits(asked)), None)
+    for words, kind in ENDS:
+        if words in asked.last:
+            return kind
+    if asked.one_token:
+        return "warm-up" if HELLO.search(asked.last) else "probe"
+    if asked.schema:
+        for pattern, kind in FORMATS:
+            if pattern.search(asked.schema):
+                return kind
+    if not asked.tools:
+        first = asked.first.lower()
+        for words, kind in BEGINNINGS:
+            if words in first:
+                return kind
+    return None
 
 
 def again(asked: Asked) -> bool:
     """Whether the agent asks for more by itself: a turn's call, though nobody's prompt."""
-    said = any(words in asked.last for words in _AGAIN_WORDS)
-    return said and _AGAIN.search(asked.last) is not None
+    last = asked.last
+    return (b"left off." in last or b"no visible output." in last) and bool(_AGAIN.search(last))
