@@ -20,6 +20,9 @@ from conformance.judge import Fault
 from conformance.wire import Json, compact, mapping
 
 SHOWN = 8
+SETTLE = 0.05
+"""How long a turn is given to show that it is over already."""
+TOO_SOON = "the turn ended too soon; --slow-prompt TEXT is to keep it busy"
 
 
 @dataclass(frozen=True)
@@ -168,11 +171,11 @@ class Lab:
         call = turn.call
         await client.wait(lambda: call.message or turn.updates, "neither update nor response")
         # What the agent has written in one go is read first.
-        with anyio.move_on_after(0.05):
+        with anyio.move_on_after(SETTLE):
             await call.answer()
         if call.message is not None:
             await self.refuse_error(turn)
-            raise NotTried("the turn ended too soon; --slow-prompt TEXT is to keep it busy")
+            raise NotTried(TOO_SOON)
         return turn
 
     async def refuse_error(self, turn: Turn) -> None:

@@ -1,6 +1,9 @@
 """Bytes and lines: what a transport can do to an agent that has a right to nothing but lines."""
 
-import anyio.lowlevel
+from collections.abc import Sequence
+from itertools import pairwise
+
+import anyio
 
 from conformance.agent.checks import SUITE
 from conformance.agent.client import PING, Client
@@ -11,17 +14,16 @@ from conformance.wire import compact, mapping
 UNICODE = "Độ é 北 🎉"
 SEPARATORS = "a\u2028b\u2029c\u0085d"
 LARGE = 4 << 20
+PAUSE = 0.03
+"""Long enough for an agent to read what it has got so far."""
 
 
-async def same_id(client: Client, ident: str, pieces: int = 0) -> None:
-    """An id comes back as it was sent, the request written whole or in pieces of so many bytes."""
+async def same_id(client: Client, ident: str, cuts: Sequence[int] = ()) -> None:
+    """An id comes back as it was sent, the request written whole or with pauses at the cuts."""
     call, line = client.prepare(PING, {"text": ident}, ident)
-    if pieces:
-        for start in range(0, len(line), pieces):
-            await client.write(line[start : start + pieces])
-            await anyio.lowlevel.checkpoint()
-    else:
-        await client.write(line)
+    for start, end in pairwise([0, *cuts, len(line)]):
+        await client.write(line[start:end])
+        await anyio.sleep(PAUSE if end < len(line) else 0)
     await call.answer()
 
 
@@ -56,7 +58,9 @@ async def separators(lab: Lab) -> None:
     "A message may arrive in pieces, split anywhere, also inside a character.",
 )
 async def split(lab: Lab) -> None:
-    await same_id(await lab.client(), f"split {UNICODE}", pieces=7)
+    # Cut inside the last character of the id, which stands before the method.
+    at = len(f'{{"jsonrpc":"2.0","id":"{UNICODE}'.encode())
+    await same_id(await lab.client(), UNICODE, [1, at - 3, at - 1])
 
 
 @SUITE.check(

@@ -1,0 +1,71 @@
+"""The agent suite finds every fault that is planted in an agent, and none in good ones."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from conformance.agent.lab import Options
+from conformance.agent.suite import SUITE, play
+from conformance.check import Outcome
+
+PLANTED = Path(__file__).with_name("planted_agent.py")
+TEXTS = {"prompt": "hello", "tool_prompt": "a tool", "slow_prompt": "slow"}
+SPECIAL = {
+    "capabilities.honest": (["without=fork"], Options(**TEXTS, timeout=5)),
+    "session.auth-required": (["auth=required"], Options(**TEXTS, timeout=5)),
+    "authenticate.method": ([], Options(**TEXTS, auth_method="login", timeout=5)),
+}
+"""What an agent, and the options, must be like for a check to have something to try."""
+SILENT = {
+    "stdio.separators",
+    "stdio.split",
+    "stdio.large",
+    "stdio.joined",
+    "stdio.unicode",
+    "stdio.end",
+    "stdio.leaves-nothing",
+    "rpc.id-number",
+    "rpc.id-string",
+    "rpc.ids",
+    "rpc.responses",
+    "permission.cancelled",
+    "session.mcp-stdio",
+}
+"""Faults that show in something that does not come: their time-out is short."""
+NAMES = [check.id.removeprefix("agent.") for check in SUITE.checks]
+
+
+def outcomes(store: Path, name: str, fault: str, only: Iterable[str]) -> dict[str, Outcome]:
+    """What the checks find in the planted agent, by their names."""
+    extra, options = SPECIAL.get(name, ([], Options(**TEXTS, timeout=0.7 if name in SILENT else 5)))
+    store.mkdir()
+    command = [sys.executable, "-I", "-S", str(PLANTED), str(store), fault, *extra]
+    wanted = {f"agent.{one}" for one in only}
+    checks = [check for check in SUITE.checks if check.id in wanted]
+    found, _ = anyio.run(play, command, checks, options)
+    return {outcome.check.id.removeprefix("agent."): outcome for outcome in found}
+
+
+def failed(found: dict[str, Outcome]) -> dict[str, str]:
+    return {name: one.words for name, one in found.items() if one.verdict == "failed"}
+
+
+def test_a_good_agent_passes_everything_and_only_what_it_lacks_is_not_tried(tmp_path: Path) -> None:
+    found = outcomes(tmp_path / "store", "", "-", NAMES)
+    assert failed(found) == {}
+    untried = {name for name, one in found.items() if one.verdict == "not tried"}
+    assert untried == set(SPECIAL)
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_what_needs_a_special_agent_passes_with_a_good_one(name: str, tmp_path: Path) -> None:
+    assert outcomes(tmp_path / "store", name, "-", [name])[name].verdict == "passed"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_planted_fault_is_found_by_its_check(name: str, tmp_path: Path) -> None:
+    found = outcomes(tmp_path / "store", name, name, [name])
+    assert found[name].verdict == "failed", found[name]
