@@ -19,7 +19,7 @@ from bridge.host.server import HostServer
 from bridge.io import stdio
 from bridge.io.guardian import Guardian
 from bridge.io.pipes import FdWriter
-from bridge.session import opening, translate
+from bridge.session import opening, quirks, translate
 from bridge.session.daemon import Daemon
 from bridge.session.jobs import PromptJob
 from bridge.session.session import Session
@@ -130,7 +130,7 @@ async def _prompt(session: Session, config: Config) -> responses.Response:
             known = path.read_text().strip()
             await opening.restore(session, None, known, config)
         result = await _turn(session, config)
-        response = responses.turn(request, result, allow_empty=session.allows_empty(config))
+        response = responses.turn(request, result, allow_empty=quirks.allows_empty(session, config))
         if response["ok"] and path is not None and not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(session.session_id or "")
@@ -151,7 +151,7 @@ async def _turn(session: Session, config: Config) -> TurnResult:
         ended.set()
 
     def blocks(can: AgentCapabilities, first: bool) -> list[dict[str, Any]]:
-        return translate.prompt_blocks(config, can, first=first, told=session.told)
+        return translate.prompt_blocks(config, can, first=first, told=quirks.told(session))
 
     session.queue.put(PromptJob(config, blocks, respond))
     await ended.wait()

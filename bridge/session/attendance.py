@@ -11,6 +11,7 @@ import anyio
 import msgspec
 
 from bridge.errors import BridgeError
+from bridge.session.quirks import settle
 from bridge.session.turn import Turn
 from protocol_schemas.host import Config
 
@@ -76,7 +77,7 @@ async def _end(session: "Session", turn: Turn, limits: Limits) -> None:
     if turn.answered:
         if turn.wants_text:
             await _late_text(session, turn)
-        with anyio.move_on_after(session.settle):
+        with anyio.move_on_after(settle(session)):
             await session.until(ended)
         session.end_turn(turn)
         return

@@ -19,7 +19,7 @@ from bridge.host import responses
 from bridge.host.requests import fields_of
 from bridge.log import debugging, log
 from bridge.rpc.connection import LINE_CEILING
-from bridge.session import controls, opening, translate
+from bridge.session import controls, opening, quirks, translate
 from bridge.session.attendance import CLOSE_GRACE
 from bridge.session.daemon import Daemon
 from bridge.session.jobs import Announce, Block, Call, PromptJob
@@ -166,11 +166,11 @@ class Operations:
         def respond(result: TurnResult) -> None:
             self._daemon.counters["turns"] += 1
             result.limit = self._daemon.proxies.stopped_by(name)
-            allow = session.allows_empty(config)
+            allow = quirks.allows_empty(session, config)
             self._host.send(responses.turn(request, result, allow_empty=allow))
 
         def blocks(can: AgentCapabilities, first: bool) -> list[Block]:
-            return translate.prompt_blocks(config, can, first=first, told=session.told)
+            return translate.prompt_blocks(config, can, first=first, told=quirks.told(session))
 
         session.queue.put(PromptJob(config, blocks, respond, opening=opening))
 

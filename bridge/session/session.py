@@ -23,7 +23,7 @@ from bridge.host import responses
 from bridge.host.server import HostServer
 from bridge.log import log
 from bridge.rpc.connection import ConnectionEnded, Settle
-from bridge.session import attendance, opening, translate
+from bridge.session import attendance, opening, quirks, translate
 from bridge.session.faults import agent_error, death
 from bridge.session.jobs import Announce, Block, Call, PromptJob, Queue
 from bridge.session.launcher import Launcher, Opened, check_unchanged
@@ -108,25 +108,6 @@ class Session:
     def waits_for_host(self) -> bool:
         """Whether the agent has asked something that the gate or the host has yet to answer."""
         return self.permissions.waiting or self.services.waiting
-
-    @property
-    def told(self) -> str | None:
-        """The system prompt that its agent was told when the session was made."""
-        return None if self.opened is None else self.opened.told
-
-    @property
-    def settle(self) -> float:
-        """Seconds after a turn's response in which its agent still tells something of it."""
-        profile = None if self.opened is None else self.opened.profile
-        return 0.0 if profile is None else profile.quirks.settle
-
-    def allows_empty(self, config: Config) -> bool:
-        """Whether a prompt with this config may end without text behind its tool calls."""
-        for given in (config.allow_empty_tool_reply, self.config.allow_empty_tool_reply):
-            if given is not None:
-                return given
-        profile = None if self.opened is None else self.opened.profile
-        return profile is not None and profile.quirks.allow_empty_tool_reply
 
     def event(self, name: str, fields: dict[str, Any]) -> None:
         """Sends the host an event of this session, if it wants its kind."""
@@ -215,7 +196,7 @@ class Session:
         if self._first and config.messages is None:
             given = config.system_prompt
             system = self.config.system_prompt if given is None else given
-            if system != self.told:
+            if system != quirks.told(self):
                 blocks = [*translate.system_blocks(system), *blocks]
         return blocks
 
@@ -253,7 +234,7 @@ class Session:
         except codec.JSONError as error:
             words = f"the agent's answer to session/prompt cannot be read: {error}"
             turn.fail(BridgeError(words, code="protocol", origin="agent"))
-        if turn.wants_text or (turn.answered and self.settle):
+        if turn.wants_text or (turn.answered and quirks.settle(self)):
             self._changed.set()
         else:
             self.end_turn(turn)
