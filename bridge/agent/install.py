@@ -1,11 +1,11 @@
 """Installing node agents, and removing them: one npm run an install, whoever asks at once.
 
-Owns: the lock, the order of steps. Rules:
+Owns: the lock, the order of steps. Rules (docs/decisions/0048-installs-by-rename.md):
 - npm works in a directory of its own name, which becomes the install's by one rename, when it is
   whole and its `.ready` is written: what is killed in the middle never has an install's name, and
-  an npm that outlives its killer writes where nobody looks.
-- `.ready` is the first to go when one is removed.
+  an npm that outlives its killer writes where nobody looks. Removing begins with a rename, too.
 - The lock is the kernel's (flock): who dies lets go of it. What others left is removed under it.
+- Nothing is removed that was not made here: `BRIDGE_AGENTS_DIR` may be a directory with more in it.
 Called by `bridge.cli.agents`.
 """
 
@@ -18,12 +18,13 @@ from contextlib import asynccontextmanager, contextmanager
 from errno import errorcode
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio
 import anyio.to_thread
 
 from bridge.agent import node, npm
-from bridge.agent.installed import NODE, READY, Found, Ready, home, look, node_packages, place
+from bridge.agent.installed import NODE, READY, Found, Ready, every, look, node_packages, place
 from bridge.agent.npm import Tell
 from bridge.agent.versions import faults, faulty, manifest, with_packages
 from bridge.errors import BridgeError, UsageError
@@ -32,7 +33,27 @@ from bridge.wire import codec
 from protocol_schemas.profile import Install, Profile
 
 _LOCK = ".lock"
+_PART = ".part-"
+"""How the names begin of what is not yet, or no longer, an install."""
 _ASKED_EVERY = 0.1
+
+
+class _Job(NamedTuple):
+    """An install to be made. `node`: the version of npm's that it runs on; empty: the machine's."""
+
+    agent: str
+    wanted: Install
+    node: str
+    environment: Mapping[str, str]
+    family: Family
+    tell: Tell
+
+    @property
+    def prefix(self) -> Path:
+        return place(self.agent, self.wanted.packages, self.environment)
+
+    def look(self) -> Found | None:
+        return look(self.agent, self.wanted, self.environment)
 
 
 async def install(
@@ -40,74 +61,61 @@ async def install(
 ) -> Found:
     """Installs an agent in the profile's versions, and the node it needs; there already, it uses no
     network. `tell` gets a short line for each step. Raises BridgeError, UsageError."""
-    if profile.install is None:
-        raise UsageError(f"agent {profile.name} has no packages: install its program yourself")
     wanted = with_packages(profile, {}).install
-    assert wanted is not None
+    if wanted is None:
+        raise UsageError(f"agent {profile.name} has no packages: install its program yourself")
+    known = faults()
     for name, number in wanted.packages.items():
-        if reason := faulty(name, number, faults()):
+        if reason := faulty(name, number, known):
             tell(f"{name} {number} is known for a fault: {reason}")
     version = await node.wanted(wanted.node, environment, family)
     if version:
         tell(f"needs node {wanted.node} or newer, takes {version} from npm")
         own = Install(packages=node_packages(version))
-        await _install(NODE, own, "", environment, family, tell)
+        await _install(_Job(NODE, own, "", environment, family, tell))
         await node.check(version, environment, family)
-    return await _install(profile.name, wanted, version, environment, family, tell)
+    return await _install(_Job(profile.name, wanted, version, environment, family, tell))
 
 
-async def _install(
-    agent: str,
-    wanted: Install,
-    version: str,
-    environment: Mapping[str, str],
-    family: Family,
-    tell: Tell,
-) -> Found:
-    words = " ".join(f"{name}@{number}" for name, number in wanted.packages.items())
-    prefix = place(agent, wanted.packages, environment)
+async def _install(job: _Job) -> Found:
+    words = " ".join(f"{name}@{number}" for name, number in job.wanted.packages.items())
+    prefix = job.prefix
     with _told_of(prefix):
         prefix.parent.mkdir(parents=True, exist_ok=True)
-        async with _locked(prefix.parent, tell):
-            found = look(agent, wanted, environment)
+        async with _locked(prefix.parent, job.tell):
+            found = job.look()
             if found is None:
                 began = time.monotonic()
-                tell(f"npm install {words}")
-                await _bring(agent, wanted, version, environment, family, tell)
-                tell(f"ready in {time.monotonic() - began:.1f} s: {prefix}")
-            elif found.ready.node != version:
-                _write_ready(prefix, agent, wanted, version)
+                job.tell(f"npm install {words}")
+                await _bring(job)
+                job.tell(f"ready in {time.monotonic() - began:.1f} s: {prefix}")
+            elif found.ready.node != job.node:
+                _write_ready(prefix, job)
             else:
-                tell(f"{words}: already there")
-    found = look(agent, wanted, environment)
-    assert found is not None
+                job.tell(f"{words}: already there")
+    found = job.look()
+    if found is None:
+        raise BridgeError(f"{prefix} was removed while it was installed; try again")
     return found
 
 
-async def _bring(
-    agent: str,
-    wanted: Install,
-    version: str,
-    environment: Mapping[str, str],
-    family: Family,
-    tell: Tell,
-) -> None:
+async def _bring(job: _Job) -> None:
     """The install, made aside and put in its place. Under the lock."""
-    prefix = place(agent, wanted.packages, environment)
+    prefix = job.prefix
     await _in_thread(_sweep, prefix.parent)
     staging = _aside(prefix)
     try:
         staging.mkdir()
         await npm.install(
             staging,
-            wanted.packages,
-            scripts=wanted.scripts,
-            environment=environment,
-            family=family,
-            tell=tell,
+            job.wanted.packages,
+            scripts=job.wanted.scripts,
+            environment=job.environment,
+            family=job.family,
+            tell=job.tell,
         )
-        _check(staging, wanted)
-        _write_ready(staging, agent, wanted, version)
+        _check(staging, job.wanted)
+        _write_ready(staging, job)
         await _in_thread(_put, staging, prefix)
     finally:
         with anyio.CancelScope(shield=True):
@@ -118,18 +126,21 @@ async def remove(
     agent: str, version: str | None, environment: Mapping[str, str], *, tell: Tell
 ) -> list[Path]:
     """Removes an agent's installs: all, or those of a version of its own; gives where they were."""
-    folder = home(environment) / agent
-    if not folder.is_dir():
+    chosen: list[Path] = []
+    for prefix, said in every(environment):
+        own = prefix.name.partition("@")[0]
+        if said.agent == prefix.parent.name == agent and version in (None, own, prefix.name):
+            chosen.append(prefix)
+    if not chosen:
         return []
-    removed: list[Path] = []
+    folder = chosen[0].parent
     with _told_of(folder):
         async with _locked(folder, tell):
-            for prefix in sorted(folder.glob("[!.]*")):
-                if version is None or version in (prefix.name, prefix.name.partition("@")[0]):
+            for prefix in chosen:
+                if prefix.exists():
                     await _in_thread(_take_away, prefix)
-                    removed.append(prefix)
             await _in_thread(_sweep, folder)
-    return removed
+    return chosen
 
 
 @asynccontextmanager
@@ -177,10 +188,10 @@ def _check(staging: Path, wanted: Install) -> None:
             raise BridgeError(f"npm was to install {name} {version} and left {there}")
 
 
-def _write_ready(prefix: Path, agent: str, wanted: Install, version: str) -> None:
+def _write_ready(prefix: Path, job: _Job) -> None:
     """Writes the `.ready`, which is there whole or not at all."""
     date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    said = Ready(agent, wanted.packages, wanted.scripts, version, date)
+    said = Ready(job.agent, job.wanted.packages, job.wanted.scripts, job.node, date)
     draft = prefix / f"{READY}.new"
     with open(draft, "wb") as file:
         file.write(codec.encode(said))
@@ -199,7 +210,7 @@ def _put(staging: Path, prefix: Path) -> None:
 
 
 def _take_away(prefix: Path) -> None:
-    (prefix / READY).unlink(missing_ok=True)
+    """Removes an install: it is none from the rename on, whatever becomes of the rest."""
     aside = _aside(prefix)
     os.rename(prefix, aside)
     _remove_tree(aside)
@@ -207,14 +218,13 @@ def _take_away(prefix: Path) -> None:
 
 def _aside(prefix: Path) -> Path:
     """A name that nobody else uses and that is no install's."""
-    return prefix.with_name(f".{prefix.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    return prefix.with_name(f"{_PART}{prefix.name}-{os.urandom(6).hex()}")
 
 
 def _sweep(folder: Path) -> None:
     """Removes what an install or a removal left that did not come to its end."""
-    for entry in folder.glob(".*"):
-        if entry.name != _LOCK:
-            _remove_tree(entry)
+    for entry in folder.glob(f"{_PART}*"):
+        _remove_tree(entry)
 
 
 def _remove_tree(folder: Path) -> None:

@@ -160,7 +160,7 @@ class Progress:
 
     _FETCH = re.compile(r"npm http fetch GET (\d+|\S+) (\S+)")
     _RETRY = re.compile(r"npm http fetch GET (\S+) attempt (\d+) failed with (\S+)")
-    _SCRIPT = re.compile(r"npm info run (\S+) (\w+) ")
+    _SCRIPT = re.compile(r"npm info run (\S+) (\w+) (?!\{)")
     _TAR = re.compile(r"npm warn tar TAR_ENTRY_ERROR (\w+): (.*)", re.IGNORECASE)
     _ERROR = re.compile(r"npm (?:error|ERR!) ?(.*)")
     _LOG = re.compile(r"A complete log of this run can be found in: *(\S.*)?")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bridge.io.family import Family
     from protocol_schemas.profile import Profile
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 HELP = "node agents: list, show, install, run and remove them"
 _RUN = "%(prog)s [OPTIONS] NAME [-- PROMPT]\n       %(prog)s [OPTIONS] -- CMD..."
 
@@ -169,7 +170,7 @@ def _working(work: Work) -> int:
 
             async def watch() -> None:
                 nonlocal code
-                with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                with anyio.open_signal_receiver(*_SIGNALS) as signals:
                     async for number in signals:
                         code = 128 + number
                         tasks.cancel_scope.cancel()

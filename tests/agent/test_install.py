@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.agent.install import install
+from bridge.agent.install import install, remove
 from bridge.agent.installed import READY, find, node_packages
 from bridge.agent.profile import load
 from bridge.errors import BridgeError
@@ -154,7 +154,7 @@ def test_what_was_killed_in_the_middle_is_no_install_and_the_next_try_succeeds(
     assert process.returncode == -signal.SIGKILL
     assert survivors(str(desk.folder), 5) == [], "npm goes on"
     [left] = desk.folders
-    assert left.startswith(".")
+    assert left.startswith(".part-")
     assert find(desk.profile, desk.environment) is None
     desk.registry.release.set()
     code, _, err = desk.install()
@@ -276,11 +276,19 @@ async def test_on_every_loop_what_npm_left_is_looked_at(desk: Desk) -> None:
     standin(bins, "npm", f"{made}\nmade @test/tiny 1.0.0\nmade tiny-acp 0.1.0")
     found = await install(desk.profile, desk.environment, family=Family(), tell=words.append)
     assert found == find(desk.profile, desk.environment)
-    # An install that lost its `.ready` is none: it is made anew in the same place.
+    # An install that lost its `.ready` is none: it is made anew in the same place. What others
+    # have beside it is none of ours.
+    for name in (".git", "mine"):
+        (found.prefix.parent / name).mkdir()
     (found.prefix / READY).unlink()
     (found.prefix / "stale").touch()
     again = await install(desk.profile, desk.environment, family=Family(), tell=words.append)
     assert again.prefix == found.prefix
     assert not (found.prefix / "stale").exists()
-    assert desk.folders == [found.prefix.name]
+    assert desk.folders == [".git", found.prefix.name, "mine"]
+    where, tell = desk.environment, words.append
+    assert await remove("..", None, where, tell=tell) == []
+    assert await remove("tiny", "9.9.9", where, tell=tell) == []
+    assert await remove("tiny", "1.0.0", where, tell=tell) == [found.prefix]
+    assert desk.folders == [".git", "mine"]
     assert wait_until(lambda: marked(str(desk.folder)) == [])

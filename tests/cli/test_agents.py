@@ -103,10 +103,11 @@ def test_an_agent_is_listed_installed_and_removed(desk: Desk) -> None:
     assert "agent tiny is not installed" in ended.stderr
 
 
-def test_the_newest_versions_are_asked_of_the_registry(desk: Desk) -> None:
+def test_all_there_are_can_be_installed_and_the_newest_asked_for(desk: Desk) -> None:
     for file in names({}):
         (desk.profiles / f"{file}.toml").write_text(LOCAL.replace('"local"', f'"{file}"'))
-    assert desk.registry.asked == []
+    ended = desk.run("install", "--all")
+    assert (ended.returncode, ended.stdout) == (0, f"{desk.installs}/1.0.0@0.1.0\n"), ended.stderr
     rows = desk.listed("--newest")
     assert rows["tiny"]["newest"] == {"tiny": "1.2.0", "tiny-acp": "0.1.0"}
     assert rows["local"]["newest"] == {}
