@@ -57,6 +57,8 @@ class Call:
     ) -> None:
         self._pool = pool
         self._method = method
+        if pool.forward is not None:
+            target, headers = pool.forward.request(pool.origin, target, headers)
         self._head = http_head.request_bytes(method, target, headers)
         self._parts, self._stream = body, stream
         self._interim = interim
@@ -157,6 +159,9 @@ class Call:
         except BadHead as error:
             raise self._error(f"sent a broken head: {error}") from None
         self._rest = data
+        forward = self._pool.forward
+        if forward is not None and forward.refuses(self._pool.origin, response.status):
+            raise self._error(f"is behind {forward}, which wants credentials (407)")
         if response.status != 101:
             self._response = http_body.body(response.framing, response.length)
             self._reuse = response.keep_alive

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 import anyio
 
+from bridge.io.forward import Forward
 from bridge.io.sockets import Part, connect
 
 CONNECT_SECONDS = 10.0
@@ -78,6 +79,7 @@ class Pool:
 
     `connect_seconds` bounds connecting, TLS included; after `idle_seconds` a connection is not used
     again (the shorter, the rarer a request is written into one that the upstream is closing).
+    `forward`: the proxy on the way there.
     """
 
     def __init__(
@@ -87,8 +89,9 @@ class Pool:
         limit: int = _LIMIT,
         connect_seconds: float = CONNECT_SECONDS,
         idle_seconds: float = _IDLE_SECONDS,
+        forward: Forward | None = None,
     ) -> None:
-        self.origin = origin
+        self.origin, self.forward = origin, forward
         self._connect_seconds, self._idle_seconds = connect_seconds, idle_seconds
         self._idle: deque[tuple[float, Wire]] = deque()
         self._room = anyio.Semaphore(limit)
@@ -132,9 +135,15 @@ class Pool:
 
     async def _connect(self) -> Wire:
         scheme, host, port = self.origin
+        there = str(self.origin)
+        if self.forward is not None:
+            there += f" through {self.forward}"
         try:
             with anyio.fail_after(self._connect_seconds):
-                sock = await connect(host, port)
+                if self.forward is None:
+                    sock = await connect(host, port)
+                else:
+                    sock = await self.forward.connect(self.origin)
                 if scheme == "http":
                     return sock
                 # ssl costs milliseconds and megabytes, and most upstreams are on the loopback.
@@ -143,11 +152,11 @@ class Pool:
                 return await tls.wrap(sock, host)
         except TimeoutError:
             raise UpstreamTimeout(
-                f"no connection to {self.origin} in {self._connect_seconds:g} s"
+                f"no connection to {there} in {self._connect_seconds:g} s"
             ) from None
         except (OSError, anyio.BrokenResourceError, anyio.EndOfStream) as error:
             words = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise UpstreamError(f"cannot connect to {self.origin}: {words}") from None
+            raise UpstreamError(f"cannot connect to {there}: {words}") from None
 
     def leave(self, wire: Wire | None, *, reuse: bool) -> None:
         """Gives a connection back; it is closed unless it can be used again."""

@@ -5,6 +5,7 @@ origin and to no other; connections are kept only shortly, so that a call is har
 into one the server is just closing. Called by `http_channel` and `sse_channel`.
 """
 
+import os
 import time
 from collections.abc import Callable
 from urllib.parse import urljoin, urlsplit
@@ -14,6 +15,7 @@ from anyio.abc import TaskGroup
 
 from bridge import __version__
 from bridge.io import httppool
+from bridge.io.forward import forward_for
 from bridge.io.httpclient import Call
 from bridge.io.httppool import Cut, Pool, UpstreamError
 from bridge.mcp.settings import Upstream
@@ -52,6 +54,7 @@ class Origin:
             limit=1 << 16,
             connect_seconds=upstream.policy.connect_timeout,
             idle_seconds=_KEPT_SECONDS,
+            forward=forward_for(self._place, os.environ),
         )
 
     async def open(

@@ -6,6 +6,7 @@ they refuse. Pure; used by bridge.model.dialects and bridge.model.record.
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -70,10 +71,17 @@ def shown(words: str, headers: Headers, target: bytes) -> str:
 def credentials(headers: Headers, target: bytes) -> Iterator[str]:
     """The secrets of a request or a response, by the names of its headers and parameters."""
     for name, value in headers:
-        if value and _SECRET_FIELD.fullmatch(name):
+        if value and _is_secret(name):
             text = value.decode("latin-1")
             scheme, _, rest = text.partition(" ")
             yield rest if rest and scheme.isalpha() else text
-    for name, value in parse_qsl(target.partition(b"?")[2].decode("latin-1")):
-        if value and _SECRET_PARAMETER.fullmatch(name):
-            yield value
+    if b"?" in target:
+        for name, value in parse_qsl(target.partition(b"?")[2].decode("latin-1")):
+            if value and _SECRET_PARAMETER.fullmatch(name):
+                yield value
+
+
+@lru_cache(256)
+def _is_secret(field: bytes) -> bool:
+    """By a header's name; the same few come with every exchange."""
+    return _SECRET_FIELD.fullmatch(field) is not None

@@ -9,6 +9,7 @@ Rule: nothing of HTTP is imported, and no address is bound, before the first rou
 Used by bridge.session and bridge.cli.model.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -126,6 +127,7 @@ class ModelProxy:
         side_calls: "Sequence[SideCall]" = (),
     ) -> str:
         # HTTP is loaded with the first route: an agent without a model URL does not pay for it.
+        from bridge.io.forward import forward_for
         from bridge.io.httppool import Pool
         from bridge.model.front import Front
         from bridge.model.ledger import Account
@@ -137,7 +139,8 @@ class ModelProxy:
             self._tasks.start(self._front.serve)
         pool = self._pools.get(upstream.origin)
         if pool is None:
-            pool = self._pools[upstream.origin] = Pool(upstream.origin)
+            forward = forward_for(upstream.origin, os.environ)
+            pool = self._pools[upstream.origin] = Pool(upstream.origin, forward=forward)
         account = self._accounts.setdefault(session, Account())
         segment = self._front.add(Route(upstream, session, options, pool, account, side_calls))
         return f"{self._front.url}/{segment}"

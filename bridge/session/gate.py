@@ -5,6 +5,7 @@ question and its verdict is told to the recorder. Made by `bridge.session.sessio
 `bridge.session.permissions`.
 """
 
+import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
@@ -79,11 +80,13 @@ class Gate:
 
     async def _post(self, body: bytes) -> tuple[int, bytes]:
         # Only sessions with a gate pay for the HTTP client.
+        from bridge.io.forward import forward_for
         from bridge.io.httpclient import Call
         from bridge.io.httppool import Origin, Pool
 
         if self._pool is None:
-            self._pool = Pool(Origin(self._scheme, self._host, self._port))
+            origin = Origin(self._scheme, self._host, self._port)
+            self._pool = Pool(origin, forward=forward_for(origin, os.environ))
         headers = [
             (b"Host", self._pool.origin.authority.encode()),
             (b"Authorization", f"Bearer {self.interception.secret}".encode()),

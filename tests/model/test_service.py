@@ -121,6 +121,22 @@ async def test_a_session_s_turn_knows_its_generations() -> None:
         assert stand.proxy.turn_ended("never seen") is None
 
 
+async def test_an_upstream_behind_a_forward_proxy_is_asked_through_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The stand's own upstream plays the proxy: its requests' targets tell.
+    async with standing(answer(OK)) as stand:
+        monkeypatch.setenv("http_proxy", f"http://user:CANARY@127.0.0.1:{stand.upstream_port}")
+        monkeypatch.setenv("no_proxy", "other.test")
+        at(stand, stand.proxy.route("http://api.test:8000/v1", session="a", options=PLAIN))
+        assert await stand.exchange(stand.request(b"{}", b"/chat/completions")) == OK
+        (request,) = stand.requests
+        assert request.startswith(b"POST http://api.test:8000/v1/chat/completions HTTP/1.1\r\n")
+        assert b"\r\nHost: api.test:8000\r\n" in request
+        assert b"\r\nProxy-Authorization: Basic " in request
+        assert "CANARY" not in json.dumps(stand.events)
+
+
 async def test_leaving_closes_everything() -> None:
     ended = anyio.Event()
 

@@ -9,12 +9,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 
-def localhost_certificate(directory: Path) -> Path:
-    """A self-signed certificate for localhost and 127.0.0.1, with its key in the same file."""
+def localhost_certificate(directory: Path, *more: str) -> Path:
+    """A self-signed certificate for localhost, 127.0.0.1 and `more` names, with its key in the same
+    file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)
-    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    names = [x509.DNSName(one) for one in ("localhost", *more)]
+    names.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
     made = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
