@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
+from bridge.errors import RequestFailed
 from bridge.mcp.service import McpProxy
 from tests.mcp import fake
 from tests.mcp.callers import QUICK, called
 from tests.mcp.fake import Fake, Seen
 from tests.mcp.test_http_front import endpoint
 from tests.mcp.web import Web
-from tests.raw import Peer
+from tests.raw import Peer, upstream
 
 pytestmark = pytest.mark.anyio
 
@@ -120,3 +121,22 @@ async def test_an_answer_that_comes_before_the_body_was_read_is_the_answer(era: 
         result, events = await called(server, {}, arguments={"text": "x" * (16 << 20)})
     assert "HTTP 413: too large" in result["content"][0]["text"]
     assert [event["outcome"] for event in events] == ["rejected"]
+
+
+async def test_a_server_behind_a_forward_proxy_is_asked_through_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heads: list[bytes] = []
+
+    async def refuse(peer: Peer) -> None:
+        heads.append(await peer.until(b"\r\n\r\n"))
+        await peer.send(b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n")
+
+    async with upstream(refuse) as port, McpProxy(lambda event: None) as proxy:
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
+        monkeypatch.setenv("no_proxy", "")
+        entry = {"type": "http", "name": "s", "url": "http://mcp.test/mcp", "headers": []}
+        proxy.mount("a", [entry], {"s": QUICK})
+        with pytest.raises(RequestFailed):
+            await proxy.call_tool("a", "s_echo", {})
+    assert heads[0].startswith(b"POST http://mcp.test/mcp HTTP/1.1\r\n")
