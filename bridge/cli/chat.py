@@ -151,9 +151,7 @@ class Chat:
         self._screen.note(f"{named or 'the agent'} is ready; Ctrl-C cancels a turn, Ctrl-D ends")
         done = True
         while True:
-            if self._keyboard.terminal:
-                self._screen.ask("> ")
-            line = await self._keyboard.line()
+            line = await self._ask("> " if self._keyboard.terminal else "")
             if line is None:
                 return 0 if done else 1
             if line.strip():
@@ -241,15 +239,24 @@ class Chat:
             outcome = await self._answer(title, always)
         self._question = None
         if outcome is not None:
-            with suppress(BridgeError):  # the turn may just have ended
+            try:
                 await session.answer_permission(event, outcome)
+            except BridgeError as error:
+                self._screen.note(f"too late: {error.message}")
+
+    async def _ask(self, question: str) -> str | None:
+        """The next line, asked for where there is a question; None at the end of the input."""
+        self._screen.ask(question)
+        line = await self._keyboard.line()
+        if self._keyboard.terminal and line is not None:
+            self._screen.answered()
+        return line
 
     async def _answer(self, title: str, always: Any) -> str | dict[str, Any]:
         choices = "yes, no" if always is None else "yes, no, always"
         self._keyboard.forget()
         while True:
-            self._screen.ask(f"may it? {title} ({choices}): ")
-            line = await self._keyboard.line()
+            line = await self._ask(f"may it? {title} ({choices}): ")
             if line is None:
                 self._screen.note("denied: nobody is there to say")
                 return "deny"

@@ -51,8 +51,11 @@ class Screen:
 
     def ask(self, text: str) -> None:
         """A question, to be answered on its line."""
-        self.pause()
-        self._write(self._err, one_line(text))
+        self._stream((self._err, "question"), one_line(text))
+
+    def answered(self) -> None:
+        """The answer's own line end is on the terminal: the question's line has ended."""
+        self._within = None
 
     def pause(self) -> None:
         """Ends the line that something is within."""

@@ -71,7 +71,7 @@ def test_a_permission_is_asked_for_and_the_next_line_answers(
     environment: dict[str, str], answer: str, outcome: str
 ) -> None:
     ended = chat(environment, f"{ASK}\n{answer}")
-    assert "may it? rm -r x (yes, no, always): " in ended.stderr
+    assert "may it? rm -r x (yes, no, always): \n" in ended.stderr
     assert outcome in ended.stdout
     assert ended.returncode == 0
 

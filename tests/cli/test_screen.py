@@ -31,7 +31,11 @@ def test_a_terminal_gets_thoughts_and_each_speaker_a_line() -> None:
     screen.think(" see")
     screen.say("Hello")
     screen.ask("> ")
-    assert terminal.getvalue() == "let me see\nHello\n> "
+    screen.answered()
+    screen.say("Bye")
+    screen.ask("may it? ")
+    screen.note("no")
+    assert terminal.getvalue() == "let me see\nHello\n> Bye\nmay it? \nno\n"
 
 
 def test_notes_are_dim_where_that_can_be_seen() -> None:
