@@ -196,7 +196,9 @@ def key(ident: object) -> Key:
 def shown(data: bytes, most: int = 300) -> str:
     """A line, short enough to be read."""
     text = data.decode(errors="backslashreplace")
-    return text if len(text) <= most else f"{text[: most - 40]} ... ({len(data)} bytes)"
+    if len(text) > most:
+        text = f"{text[: most - 40]} ... ({len(data)} bytes)"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _version(initialized: Any) -> int:

@@ -21,23 +21,47 @@ MARKER = "ACP_CONFORMANCE_MARKER"
 TAIL = 4000
 _PAUSE = 0.01
 _GRACE = 2.0
+_READ = 1 << 18
 
 
 class CannotStart(Exception):
     """The command cannot be run at all."""
 
 
+class Output:
+    """What a process writes to its stdout: a pipe of which the reading end can be closed."""
+
+    def __init__(self) -> None:
+        self._fd, self.inner = os.pipe()
+        """`inner`: the process's end."""
+        self._closed = False
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        with suppress(anyio.ClosedResourceError):
+            while not self._closed:
+                await anyio.wait_readable(self._fd)
+                data = os.read(self._fd, _READ)
+                if not data:
+                    return
+                yield data
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            anyio.notify_closing(self._fd)
+            os.close(self._fd)
+
+
 class Child:
     """One process. Made by `start`; `end` it."""
 
-    def __init__(self, process: Process, marker: str) -> None:
+    def __init__(self, process: Process, stdout: Output, marker: str) -> None:
         self._process = process
+        self.stdout = stdout
         self.marker = marker
         self.pid = process.pid
         self.stderr = ""
         """The last of what it wrote to its stderr."""
-        assert process.stdout is not None
-        self.stdout = process.stdout
 
     async def read_stderr(self) -> None:
         assert self._process.stderr is not None
@@ -103,6 +127,7 @@ class Child:
             for pid in marked(self.marker):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+            self.stdout.close()
             await self._process.aclose()
 
 
@@ -123,24 +148,26 @@ async def start(
     command: Sequence[str],
     tasks: TaskGroup,
     *,
-    cwd: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Child:
     """Starts the command. Raises CannotStart."""
     marker = uuid.uuid4().hex
+    output = Output()
     try:
         process = await anyio.open_process(
             list(command),
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=output.inner,
             stderr=subprocess.PIPE,
-            cwd=cwd,
             env={**os.environ, **(environment or {}), MARKER: marker},
             start_new_session=True,
         )
     except OSError as error:
+        output.close()
         raise CannotStart(f"cannot start {command[0]!r}: {error}") from None
-    child = Child(process, marker)
+    finally:
+        os.close(output.inner)
+    child = Child(process, output, marker)
     tasks.start_soon(child.read_stderr)
     return child
 

@@ -126,13 +126,10 @@ class Client:
     async def run(self) -> None:
         """Reads until the agent's stdout ends."""
         rest = b""
-        try:
-            async for data in self.child.stdout:
-                *lines, rest = (rest + data).split(b"\n")
-                for line in lines:
-                    await self._take(line)
-        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-            pass
+        async for data in self.child.stdout:
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                await self._take(line)
         if rest:
             await self._take(rest)
         self.ended = True
