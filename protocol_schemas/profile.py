@@ -91,11 +91,13 @@ class Session(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 class Quirks(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """What it is peculiar about.
 
+    `start_timeout`: seconds that it may need to start, for hosts who don't say (default 60).
     `settle`: seconds after a turn's response in which updates that belong to it still come.
     `allow_empty_tool_reply`: what hosts get who don't say. `ignores_eof`: the end of its stdin does
     not end it. `exits`: exit codes that say it refused to work, and what each says.
     """
 
+    start_timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None
     settle: Seconds = 0.0
     allow_empty_tool_reply: bool = False
     ignores_eof: bool = False

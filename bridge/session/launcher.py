@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
@@ -103,8 +104,11 @@ class Launcher:
             return None
         return lambda kind, data: note("bridge", kind, data, session=name)
 
-    async def start(self, name: str, config: Config, *, native: bool) -> Agent:
-        """A running, initialized agent; raises BridgeError."""
+    async def start(
+        self, name: str, config: Config, *, native: bool, limit: anyio.CancelScope
+    ) -> Agent:
+        """A running, initialized agent; raises BridgeError. `limit`: what ends this by its
+        deadline, which is put off for an agent whose profile says so, unless the host says."""
         if config.protocol_version not in VERSIONS:
             raise unsupported(
                 f"protocol_version {config.protocol_version} is not spoken with agents; 1 and 2 are"
@@ -112,6 +116,9 @@ class Launcher:
         placed = None if config.agent is None else await self._place(name, config)
         if placed is not None:
             argv, env = placed.argv, placed.environment
+            patience = placed.profile.quirks.start_timeout
+            if patience is not None and config.start_timeout is None:
+                limit.deadline = anyio.current_time() + patience
         else:
             argv = translate.require_command(config)
             env = agent_environment(self._environment, config.env)

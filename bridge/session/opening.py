@@ -92,18 +92,22 @@ async def _open(
     agent = session.agent if session.agent is not None and session.agent.death is None else None
     session.agent, session.session_id = None, None
     session.opening = True
+    began = anyio.current_time()
     try:
-        with anyio.move_on_after(seconds):
+        with anyio.move_on_after(seconds) as limit:
             session.configure(config)
             if agent is None:
                 native = session.native()
-                agent = await session.launcher.start(session.name, config, native=native)
+                agent = await session.launcher.start(
+                    session.name, config, native=native, limit=limit
+                )
             await make(agent, lambda opened: session.adopt(opened, config, announce, first=first))
         if _adopted(session):
             # Also where the time was up in the moment in which the reader adopted it.
             return
         raise BridgeError(
-            f"the agent was not ready within {seconds:g} s (start_timeout) and was stopped",
+            f"the agent was not ready within {round(limit.deadline - began, 3):g} s "
+            "(start_timeout) and was stopped",
             code="timeout",
             origin="agent",
         )

@@ -133,6 +133,8 @@ def of_host(body: bytes) -> Iterator[Secret]:
     declared = map(str, _list(config.get("secrets")))
     yield from _environment(dict(_pairs(config.get("env"))), declared)
     model = _field(config, "model")
+    if isinstance(model.get("api_key"), str):
+        yield from of_value("model", model["api_key"])
     if isinstance(model.get("upstream"), str):
         yield from of_url("upstream", model["upstream"])
     yield from of_headers(_pairs(model.get("headers")))

@@ -71,11 +71,11 @@ def test_a_host_s_request_gives_headers_secrets_environment_and_urls() -> None:
         "mcp_servers": [{"name": "s", "headers": [{"name": "A", "value": "c-5"}]}],
         "env": {"MY_TOKEN": "c-6", "PLAIN": "open", "DECLARED": "c-7"},
         "secrets": ["DECLARED"],
-        "model": {"upstream": "http://u:c-8@h/v1"},
+        "model": {"upstream": "http://u:c-8@h/v1", "api_key": "c-9"},
     }
     body = json.dumps({"id": 1, "operation": "prompt", "config": config}).encode()
     found = values(secrets.of_host(body))
-    assert {f"c-{number}" for number in range(1, 9)} <= found
+    assert {f"c-{number}" for number in range(1, 10)} <= found
     assert "open" not in found
     assert "2" not in found
 
