@@ -28,12 +28,21 @@ class MessageTurn(Turn):
     def _text(self, text: str, message_id: str | None) -> None:
         parts = self._texts.get(message_id)
         if parts is None:
-            # The last one begun, which `Turn` gathers the reply from.
-            parts = self._texts[message_id] = self._parts = []
-            self._visible = False
+            # The last one begun.
+            self._texts[message_id] = self._parts = [text]
+            self._visible = not text.isspace()
+            return
         parts.append(text)
-        if parts is self._parts and not self._visible and not text.isspace():
+        if len(parts) == 1:
+            self._choose()
+        elif parts is self._parts and not self._visible and not text.isspace():
             self._visible = True
+
+    def _choose(self) -> None:
+        """The message that the reply is, from which `Turn` takes it."""
+        filled = [parts for parts in self._texts.values() if parts]
+        self._parts = filled[-1] if filled else []
+        self._visible = any(not text.isspace() for text in self._parts)
 
     def _replace(self, message_id: str, incoming: Incoming) -> None:
         """A whole message: what was left out is unchanged, null and an empty list clear it."""
@@ -47,9 +56,7 @@ class MessageTurn(Turn):
         texts = [block.text for block in blocks if block.type == "text" and block.text]
         if texts or message_id in self._texts:
             self._texts[message_id] = texts
-        filled = [parts for parts in self._texts.values() if parts]
-        self._parts = filled[-1] if filled else []
-        self._visible = any(not text.isspace() for text in self._parts)
+        self._choose()
 
     def anew(self) -> None:
         super().anew()

@@ -21,16 +21,16 @@ from bridge.agent.updates import Incoming
 from bridge.errors import BridgeError, RequestFailed, invalid_request
 from bridge.host import responses
 from bridge.host.server import HostServer
-from bridge.log import log
 from bridge.rpc.connection import ConnectionEnded, Settle
-from bridge.session import attendance, opening, quirks, translate
+from bridge.session import attendance, opening, quirks, telling, translate
 from bridge.session.faults import agent_error, death
 from bridge.session.jobs import Announce, Block, Call, PromptJob, Queue
 from bridge.session.launcher import Launcher, Opened, check_unchanged
 from bridge.session.mailbox import Mailbox
 from bridge.session.permissions import Permissions
 from bridge.session.services import Services
-from bridge.session.turn import Stop, Turn, TurnResult
+from bridge.session.telling import APART
+from bridge.session.turn import Stop, Turn, TurnResult, begin
 from bridge.wire import codec
 from bridge.wire.jsonrpc import Notification, Request, Response
 from protocol_schemas.acp import AgentCapabilities, PromptResult
@@ -41,11 +41,6 @@ if TYPE_CHECKING:
     from protocol_schemas.model import ModelTurn
 
 _CATCH_UP = 0.25
-_TOLD = {
-    "current_mode_update": ("mode", {"mode_id": "currentModeId"}),
-    "notice": ("notice", {name: name for name in ("severity", "title", "description")}),
-}
-"""Updates that hosts can subscribe to by themselves, and what such an event holds of them."""
 State = Literal["new", "opening", "idle", "running", "dead", "closed"]
 
 
@@ -203,7 +198,7 @@ class Session:
     def _begin(self, job: PromptJob | None, agent: Agent) -> Turn:
         """Begins a turn, for a job or by the agent itself."""
         self.turns += 1
-        turn = self.turn = self._make_turn(agent.client.dialect.version)
+        turn = self.turn = begin(self.turns, agent.client.dialect.version)
         self._job = job
         self._models.turn_began(self.name)
         self.permissions.stopping = self.services.stopping = False
@@ -211,13 +206,6 @@ class Session:
         if ids is not None:
             self.event("turn", {"state": "started", "message_ids": ids})
         return turn
-
-    def _make_turn(self, version: int) -> Turn:
-        if version == 1:
-            return Turn(self.turns)
-        from bridge.session.message_turn import MessageTurn  # for those who ask for version 2
-
-        return MessageTurn(self.turns)
 
     def _limits(self) -> attendance.Limits:
         return attendance.Limits.of(self.config, self.config)
@@ -364,19 +352,10 @@ class Session:
             self.strays += 1
             self._changed.set()
         if self.host.wants("update"):
-            self._relay(incoming, turn)
-        if incoming.params.update.kind in _TOLD:
-            self._tell(*_TOLD[incoming.params.update.kind], incoming)
-
-    def _tell(self, event: str, fields: dict[str, str], incoming: Incoming) -> None:
-        """The event of its own that a few kinds of update have, with these of their fields."""
-        if not self.host.wants(event):
-            return
-        try:
-            update = codec.mapping(codec.decode(incoming.raw())) or {}
-        except codec.JSONError:
-            return
-        self.event(event, {ours: update.get(theirs) for ours, theirs in fields.items()})
+            number = turn.number if turn else None
+            telling.relay(self.host, self.name, number, incoming, replay=self.replaying)
+        if incoming.params.update.kind in APART:
+            telling.apart(self.host, self.name, turn.number if turn else None, incoming)
 
     def late(self, incoming: Incoming) -> None:
         self.strays += 1
@@ -384,7 +363,7 @@ class Session:
         if self.turn is not None:
             self.turn.stirred = True
         if self.host.wants("update"):
-            self._relay(incoming, None)
+            telling.relay(self.host, self.name, None, incoming, replay=False)
 
     def begun(self) -> Settle:
         agent = self.agent
@@ -404,16 +383,6 @@ class Session:
     def anew(self) -> None:
         if self.turn is not None:
             self.turn.anew()
-
-    def _relay(self, incoming: Incoming, turn: Turn | None) -> None:
-        try:
-            raw = incoming.raw()
-        except codec.JSONError as error:
-            log.warning("session %r: an update that is not UTF-8: %s", self.name, error)
-            return
-        number = turn.number if turn else None
-        original = incoming.original()
-        self.host.update(self.name, number, raw, replay=self.replaying, original=original)
 
     def request(self, request: Request, client: AgentClient) -> None:
         if request.method == "session/request_permission":

@@ -176,6 +176,16 @@ class Turn:
         return result
 
 
+def begin(number: int, version: int) -> Turn:
+    """A turn of an agent that speaks that version of ACP."""
+    if version == 1:
+        return Turn(number)
+    # For those who ask for version 2.
+    from bridge.session.message_turn import MessageTurn
+
+    return MessageTurn(number)
+
+
 def _with_models(result: TurnResult, models: "ModelTurn") -> Outcome:
     """The outcome of a turn that the agent ended as if all were well, seen from its model."""
     if result.outcome != "completed":
