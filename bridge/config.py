@@ -17,12 +17,14 @@ PREFIX = "BRIDGE_"
 
 
 class Settings(msgspec.Struct):
-    """What holds for the whole life of a daemon. `defaults`: keys of every session's `config`."""
+    """What holds for the whole life of a daemon. `defaults`: keys of every session's `config`;
+    `agent`: one of them, as an option of its own."""
 
     loop: Literal["auto", "asyncio", "uvloop", "trio"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
     record: str | None = None
     record_secrets: bool = False
+    agent: str | None = None
     intercept: str | None = None
     model_proxy: Literal["auto", "off"] = "auto"
     mcp_proxy: Literal["auto", "off"] = "auto"
@@ -42,9 +44,12 @@ def load(options: Mapping[str, Any], environment: Mapping[str, str]) -> Settings
         if options.get(name) is not None:
             values[name] = options[name]
     try:
-        return codec.convert(values, Settings)
+        settings = codec.convert(values, Settings)
     except codec.JSONError as error:
         raise UsageError(f"the settings: {error} (options, {PREFIX}* variables, {path})") from None
+    if settings.agent is not None:
+        settings.defaults = settings.defaults | {"agent": settings.agent}
+    return settings
 
 
 def _file(path: str) -> dict[str, Any]:

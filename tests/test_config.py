@@ -39,10 +39,18 @@ def test_each_place_wins_over_the_next(tmp_path: Path, name: str, text: str) -> 
         ("BRIDGE_MODEL_PROXY", "off", "model_proxy", "off"),
         ("BRIDGE_MCP_PROXY", "off", "mcp_proxy", "off"),
         ("BRIDGE_LOOP", "", "loop", "auto"),
+        ("BRIDGE_AGENT", "pi", "agent", "pi"),
     ],
 )
 def test_every_option_has_a_variable(variable: str, value: str, name: str, expected: Any) -> None:
     assert getattr(load({}, {variable: value}), name) == expected
+
+
+def test_an_agent_is_a_default_for_sessions_beside_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps({"agent": "codex", "defaults": {"turn_timeout": 5}}))
+    settings = load({"config": str(file)}, {"BRIDGE_AGENT": "pi"})
+    assert settings.defaults == {"turn_timeout": 5, "agent": "pi"}
 
 
 def test_defaults_for_sessions_come_from_the_file_alone(tmp_path: Path) -> None:

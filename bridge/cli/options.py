@@ -28,6 +28,9 @@ def add_daemon_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--config", metavar="FILE", help="settings as JSON or TOML")
     group.add_argument(
+        "--agent", metavar="NAME", help="the agent profile of sessions that name none"
+    )
+    group.add_argument(
         "--loop", choices=("auto", "asyncio", "uvloop", "trio"), help="event loop (auto)"
     )
     add_record_options(parser)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.agent import profile
+from bridge.agent import placeholders, profile
 from bridge.errors import UsageError
 
 BUILT_IN = {
@@ -102,3 +102,12 @@ def test_a_users_profile_is_called_as_its_file(tmp_path: Path):
     (profile.directory(mine) / "other.toml").write_text(OWN)
     with pytest.raises(UsageError, match="name is 'own'; it must be the file's, 'other'"):
         profile.load("other", mine)
+
+
+def test_the_page_about_profiles_names_each_and_shows_a_right_one():
+    page = (Path(__file__).parents[2] / "docs/agents.md").read_text()
+    assert {name for name in BUILT_IN if f"`{name}`" in page} == BUILT_IN
+    example = page.partition("```toml\n")[2].partition("```")[0]
+    shown = profile.parse(example, "docs/agents.md")
+    assert shown.side_calls
+    assert all(f"`${{{name}}}`" in page for name in placeholders.KNOWN)

@@ -26,8 +26,9 @@ def test_every_setting_but_the_sessions_defaults_has_its_option() -> None:
 
 def test_what_is_given_arrives_under_the_settings_name() -> None:
     line = "--config f.toml --loop trio --record out --record-secrets --log-level debug"
-    line += " --model-proxy off --mcp-proxy off --intercept http://127.0.0.1:1/v1"
+    line += " --model-proxy off --mcp-proxy off --intercept http://127.0.0.1:1/v1 --agent pi"
     assert vars(daemon_parser().parse_args(line.split())) == {
+        "agent": "pi",
         "config": "f.toml",
         "loop": "trio",
         "record": "out",

@@ -105,10 +105,10 @@ def test_a_command_of_the_hosts_own_is_placed_in_the_same_way(
         host.shutdown()
 
 
-def test_its_model_can_come_from_the_daemons_own_environment(tmp_path: Path, model: Server) -> None:
+def test_all_of_it_can_be_the_daemons_own_settings(tmp_path: Path, model: Server) -> None:
     daemon = {"OPENAI_BASE_URL": model.url, "OPENAI_API_KEY": KEY, "OPENAI_MODEL": "mine"}
-    with Host(tmp_path, environment=daemon) as host:
-        seen = environment(host, "CONFIG", "KEY_OF_MODEL", agent=profile(tmp_path))
+    with Host(tmp_path, "--agent", profile(tmp_path), environment=daemon) as host:
+        seen = environment(host, "CONFIG", "KEY_OF_MODEL")
         assert json.loads(seen["CONFIG"])["model"] == "mine"
         assert json.loads(seen["CONFIG"])["url"].endswith("/v1")
         assert seen["KEY_OF_MODEL"] == KEY
