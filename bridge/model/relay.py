@@ -6,7 +6,7 @@ handler is cancelled). An upstream that breaks off breaks the agent's connection
 not begun is answered with an error of our own. Called by bridge.model.service, once a request.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple
 
 from bridge.io.exchange import Exchange, TooLarge
@@ -79,8 +79,9 @@ class Relay:
         self._route = route
         self._exchange = exchange
         self._told = route.limited or observers.watching
-        self._record = (
-            Record(
+        self._record: Silent = _SILENT
+        if self._told:
+            record = self._record = Record(
                 observers,
                 route.session,
                 number,
@@ -89,13 +90,10 @@ class Relay:
                 self._path,
                 str(route.upstream.origin),
             )
-            if self._told
-            else _SILENT
-        )
+            route.account.generations.began(record.event)
         self._turn = False
         self._counted = 0
         self._unread: _Outgoing | None = None
-        route.account.generations.began(number)
         if route.limited:
             self._record.on_last = self._count
 
@@ -134,8 +132,7 @@ class Relay:
 
     def _settle(self) -> None:
         """Counts what the exchange cost."""
-        if self._unread is not None and self._told and self._kind.purpose == "turn":
-            self._look_back(self._unread)
+        self._look_back()
         if self._turn and (self._exchange.status or 500) >= 300:
             self._route.account.give_back()
         if self._told:
@@ -176,7 +173,7 @@ class Relay:
             self._admit("turn")
         self._record.forward(self._target, headers, [])
         if exchange.framing != "none":
-            self._unread = _Outgoing(exchange, self._record)
+            self._unread = _Outgoing(exchange, self._record, self._look_back)
         await self._call(headers, stream=self._unread, upgrade=upgrade)
 
     async def _forward_read(self) -> None:
@@ -239,8 +236,13 @@ class Relay:
         end = http_body.last_chunk(self._exchange.trailers)
         return [b"%x\r\n" % size, *parts, b"\r\n", end] if size else [end]
 
-    def _look_back(self, body: "_Outgoing") -> None:
-        """What a request that was not read says of itself, told from what passed."""
+    def _look_back(self) -> None:
+        """What a request that was not read says of itself, told from what passed: when it has gone
+        out, or when the exchange has ended before that.
+        """
+        body, self._unread = self._unread, None
+        if body is None or not self._told or self._kind.purpose != "turn":
+            return
         if body.seen and self._exchange.header(b"content-encoding") is None:
             found = facts.read(self._kind.dialect, b"".join(body.seen), self._route.side_calls)
             if self._purpose(found) != "turn" and self._turn:
@@ -297,9 +299,10 @@ class Relay:
 class _Outgoing:
     """A request's body on its way through, unread; the beginning of it is remembered."""
 
-    def __init__(self, exchange: Exchange, record: Silent) -> None:
+    def __init__(self, exchange: Exchange, record: Silent, passed: Callable[[], None]) -> None:
         self._exchange = exchange
         self._record = record
+        self._passed = passed
         self._chunked = exchange.framing == "chunked"
         self._ended = False
         self.seen: list[bytes] | None = []
@@ -313,6 +316,7 @@ class _Outgoing:
         data = await self._exchange.receive()
         if data is None:
             if self._ended or not self._chunked:
+                self._passed()
                 raise StopAsyncIteration
             self._ended = True
             return [http_body.last_chunk(self._exchange.trailers)]

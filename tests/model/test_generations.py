@@ -24,9 +24,10 @@ class Session:
         self.generations = Generations()
         self._number = 0
 
-    def begin(self) -> int:
+    def begin(self, status: int | None = None, **fields: Any) -> int:
+        """One that is under way: its answer's status has come, or not."""
         self._number += 1
-        self.generations.began(self._number)
+        self.generations.began(event(self._number, status=status, outcome="gone", **fields))
         return self._number
 
     def call(self, **fields: Any) -> int:
@@ -116,6 +117,31 @@ def test_what_the_agent_broke_off_is_neither() -> None:
     session.turn()
     session.call(outcome="gone", finish_reason="stop")
     assert session.end() == ([], "answered")
+
+
+@pytest.mark.parametrize(
+    "status, expected",
+    [(None, ([], None)), (200, ([], "answered")), (429, ([(1, 429, False)], "failed"))],
+)
+def test_what_is_under_way_when_the_turn_ends_counts_by_its_status(
+    status: int | None, expected: Any
+) -> None:
+    session = Session()
+    session.turn()
+    number = session.begin(status)
+    assert session.end() == expected
+    session.generations.ended(event(number, status=500))
+    session.turn()
+    assert session.end() == ([], None)
+
+
+def test_a_try_that_is_being_answered_recovers_what_failed_before_it() -> None:
+    session = Session()
+    session.turn()
+    session.call(status=500)
+    session.begin(200)
+    session.begin(200, purpose="count")
+    assert session.end() == ([(1, 500, True)], "answered")
 
 
 def test_what_a_limit_refused_leaves_the_verdict_to_the_limit() -> None:

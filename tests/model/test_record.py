@@ -2,6 +2,7 @@
 
 import json
 
+import anyio
 import pytest
 
 from bridge.model.record import Observers
@@ -61,6 +62,31 @@ async def test_exchanges_of_another_dialect_are_told_from_what_passed() -> None:
             ("other", "models", None, None, None),
             ("responses", "turn", None, None, None),
         ]
+
+
+async def test_what_a_call_is_for_is_known_before_it_is_answered() -> None:
+    body = b'{"model":"small","system":"Write a title","messages":[]}'
+    known: list[str] = []
+
+    async def script(peer: Peer, stand: Stand) -> None:
+        await read_request(peer)
+        await peer.send(b"HTTP/1.1 400 No\r\nContent-Length: 4\r\n\r\n")
+        await there.wait()
+        turn = stand.proxy.turn_ended("")
+        assert turn is not None
+        known.extend(error.side or "" for error in turn.errors)
+        await peer.send(b"oops")
+
+    there = anyio.Event()
+    async with standing(script) as stand:
+        stand.proxy.turn_began("")
+        peer = await stand.dial()
+        await peer.send(stand.request(body, b"/v1/messages"))
+        await peer.until(b"\r\n\r\n")
+        there.set()
+        assert await peer.count(4) == b"oops"
+        await peer.close()
+    assert known == ["title"]
 
 
 async def test_a_side_call_of_an_unknown_kind_and_a_question_for_more_are_told() -> None:
