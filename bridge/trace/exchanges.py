@@ -23,6 +23,8 @@ def exchange_tap(recorder: Recorder) -> ExchangeTap:
     """Records what passes: decisions (rewrites, warnings, answers in the upstream's place) as the
     bridge's, the rest as the model's."""
 
+    event = recorder.event
+
     def record(
         kind: str,
         session: str,
@@ -32,14 +34,6 @@ def exchange_tap(recorder: Recorder) -> ExchangeTap:
         payload: bytes | bytearray | memoryview,
     ) -> None:
         channel = "bridge" if kind in ("rewrite", "warning", "stand_in") else "model"
-        recorder.record(
-            channel,
-            kind,
-            data,
-            session=session,
-            n=exchange,
-            direction=direction,
-            content=payload,
-        )
+        event(channel, direction, session, exchange, kind, data, payload)
 
     return record

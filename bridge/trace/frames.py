@@ -16,7 +16,9 @@ HEAD_SIZE = _HEAD.size
 class Kind(IntEnum):
     """STREAM declares one (JSON). DATA: bytes that passed on it. ENDED: no more will.
     EVENT: u32 length of a JSON object, the object, and bytes that belong to it.
-    SECRET: a JSON pair of name and value. BYE: the recording is complete."""
+    SECRET: a JSON pair of name and value. BYE: the recording is complete.
+    MANY: a MessagePack list of frames, each with its kind, stream, time and payload; an event in
+    it has its members (`EVENT_MEMBERS`) behind them, and in the payload its bytes alone."""
 
     STREAM = 0
     DATA = 1
@@ -24,6 +26,10 @@ class Kind(IntEnum):
     EVENT = 3
     SECRET = 4
     BYE = 5
+    MANY = 6
+
+
+EVENT_MEMBERS = ("ch", "dir", "session", "n", "kind", "data")
 
 
 class Frame(NamedTuple):

@@ -8,13 +8,13 @@ Driven by `bridge.trace.scribe`.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from bridge.trace import bodies, secrets
 from bridge.trace.bodies import Bodies
-from bridge.trace.frames import Frame, FrameParser, Kind
+from bridge.trace.frames import EVENT_MEMBERS, FrameParser, Kind
 from bridge.trace.redact import Redactor
 from bridge.wire import codec
 from bridge.wire.lines import LineFramer
@@ -29,6 +29,7 @@ _BY_CLIENT = (("acp", "out"), ("client", "in"), ("conductor", "in"))
 _MODEL = b'{"ch":"model",'
 
 _check = msgspec.json.Decoder(msgspec.Raw).decode
+_frames = msgspec.msgpack.Decoder(list[list[Any]]).decode
 _values = msgspec.json.Decoder(msgspec.Raw).decode_lines
 
 
@@ -73,11 +74,25 @@ class Ledger:
 
     def feed(self, data: bytes) -> None:
         for frame in self._frames.feed(data):
-            self.last = frame.t
-            if frame.kind == Kind.DATA:
-                self._data(self._streams[frame.stream], frame.t, frame.payload)
+            if frame.kind == Kind.MANY:
+                for kind, stream, t, payload, *members in _frames(frame.payload):
+                    self._frame(kind, stream, t, payload, members)
             else:
-                self._control(frame)
+                self._frame(*frame, members=[])
+
+    def _frame(self, kind: int, stream: int, t: int, payload: bytes, members: list[Any]) -> None:
+        self.last = t
+        if kind == Kind.DATA:
+            self._data(self._streams[stream], t, payload)
+        elif kind != Kind.EVENT:
+            self._control(kind, stream, t, payload)
+        elif members:
+            said = zip(EVENT_MEMBERS, members, strict=True)
+            fields = {name: value for name, value in said if value is not None}
+            self._event(t, codec.encode(fields), payload)
+        else:
+            size = int.from_bytes(payload[:4], "little")
+            self._event(t, payload[4 : 4 + size], payload[4 + size :])
 
     def take(self) -> list[bytes]:
         """What is to be appended to the file: whole lines, in pieces."""
@@ -91,9 +106,9 @@ class Ledger:
         for n in self._bodies.open():
             self._end_bodies(self.last, n)
 
-    def _control(self, frame: Frame) -> None:
-        if frame.kind == Kind.STREAM:
-            declared = codec.decode_as(frame.payload, Stream)
+    def _control(self, kind: int, stream: int, t: int, payload: bytes) -> None:
+        if kind == Kind.STREAM:
+            declared = codec.decode_as(payload, Stream)
             members = msgspec.to_builtins(declared)
             members = {
                 name: members[name]
@@ -101,16 +116,14 @@ class Ledger:
                 if members[name] is not None
             }
             text = self._redactor.mask(codec.encode(members))
-            self._streams[frame.stream] = _Open(declared, b"," + text[1:-1])
-        elif frame.kind == Kind.ENDED:
-            self._rest(self._streams.pop(frame.stream), frame.t)
-        elif frame.kind == Kind.SECRET:
-            name, value = codec.decode_as(frame.payload, tuple[str, str])
+            self._streams[stream] = _Open(declared, b"," + text[1:-1])
+        elif kind == Kind.ENDED:
+            self._rest(self._streams.pop(stream), t)
+        elif kind == Kind.SECRET:
+            name, value = codec.decode_as(payload, tuple[str, str])
             for secret in secrets.of_value(name, value):
                 self._redactor.learn(*secret)
-        elif frame.kind == Kind.EVENT:
-            self._event(frame)
-        elif frame.kind == Kind.BYE:
+        elif kind == Kind.BYE:
             self.complete = True
 
     # data
@@ -191,15 +204,13 @@ class Ledger:
 
     # events
 
-    def _event(self, frame: Frame) -> None:
-        size = int.from_bytes(frame.payload[:4], "little")
-        fields, data = frame.payload[4 : 4 + size], frame.payload[4 + size :]
+    def _event(self, t: int, fields: bytes, data: bytes) -> None:
         if b'"headers"' in fields:
             self._learn(secrets.of_event(fields))
         if fields.startswith(_MODEL) and (event := bodies.of_exchange(fields)) is not None:
             self._bodies.head(event)
             if event.kind == "end":
-                self._end_bodies(frame.t, event.n)
+                self._end_bodies(t, event.n)
             elif event.kind.endswith("_body"):
                 piece = self._bodies.piece(event, data)
                 if piece is None:
@@ -207,12 +218,12 @@ class Ledger:
                 data, said = piece
                 if said:
                     fields = codec.encode(codec.decode(fields) | {"data": said})
-        self._happened(frame.t, fields, data)
+        self._happened(t, fields, data)
 
     def _happened(self, t: int, fields: bytes, data: bytes) -> None:
         masked = self._redactor.mask(fields)
         head = b'{"t":%d,' % t
-        if not _is_json(masked):
+        if masked != fields and not _is_json(masked):
             # A secret that is a word of our own (a field's name, say).
             self._out += (head, b'"ch":"bridge","kind":"event",', *content(masked), b"}\n")
         elif data:

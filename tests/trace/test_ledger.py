@@ -4,6 +4,7 @@ import json
 import struct
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -210,3 +211,21 @@ def test_a_goodbye_is_noticed() -> None:
     assert not writer.ledger.complete
     writer.feed(Kind.BYE)
     assert writer.ledger.complete
+
+
+def test_frames_sent_together_are_the_same_as_one_by_one() -> None:
+    writer = Writer()
+    data = {"headers": [["x-api-key", "CANARY-2"]], "odd": 1}
+    members = ("model", "in", "s", 3, "request", data)
+    many = [
+        (Kind.DATA, 1, 8, b'{"a":1}\n{"b"'),
+        (Kind.SECRET, 0, 9, b'["K","CANARY-1"]'),
+        (Kind.EVENT, 0, 10, b"bytes of CANARY-1", *members),
+        (Kind.DATA, 1, 11, b":2}\n"),
+    ]
+    writer.feed(Kind.MANY, msgspec.msgpack.encode(many))
+    first, event, last = writer.events()
+    assert (first.content, last.content) == (b'{"a":1}', b'{"b":2}')
+    assert (event.ch, event.dir, event.session, event.n, event.kind) == members[:5]
+    assert event.data == {"headers": [["x-api-key", "[secret x-api-key]"]], "odd": 1}
+    assert event.content == b"bytes of [secret K]"

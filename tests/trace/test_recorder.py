@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bridge.trace.reader import Damage, Event, read
+from bridge.trace.recorder import Recorder
 from protocol_schemas.trace import Head
 from tests.conftest import Spawn
 from tests.peers.agent import scripted
@@ -181,6 +182,25 @@ def test_a_line_of_megabytes_is_whole_and_the_daemon_does_not_keep_it(
     assert len(host.reply(scripted(), f"flood 1 {size}")) == size
     host.shutdown()
     assert max(map(len, contents(events(file, "acp", "in")))) > size
+
+
+def test_events_of_any_kind_are_written_as_they_were_when_they_were_told(tmp_path: Path) -> None:
+    path = tmp_path / "run.trace.ndjson"
+    with Recorder.open(str(path), environment={}) as recorder:
+        data: dict[str, Any] = {"a": 1, "surrogate": "\ud83d", "large": 1 << 70}
+        buffer = bytearray(b"first")
+        recorder.record("bridge", "odd", data, content=buffer)
+        data["a"], buffer[:] = 2, b"later"
+        recorder.record("bridge", "plain", {"b": [None, True, 0.5]}, session="s", n=7)
+        recorder.secret("K", "CANARY-1")
+        recorder.record("bridge", "after", {"x": "CANARY-1"}, direction="in")
+        recorder.tap("acp")("in", b'{"z":1}\n' * 5000)
+    odd, plain, after, *lines = [e for e in events(path) if e.ch != "trace"]
+    assert odd.data == {"a": 1, "surrogate": "\ud83d", "large": 1 << 70}
+    assert odd.content == b"first"
+    assert (plain.data, plain.session, plain.n) == ({"b": [None, True, 0.5]}, "s", 7)
+    assert (after.data, after.dir) == ({"x": "[secret K]"}, "in")
+    assert [line.content for line in lines] == [b'{"z":1}'] * 5000
 
 
 def test_a_daemon_that_does_not_record_loads_no_recorder() -> None:
