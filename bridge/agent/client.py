@@ -63,6 +63,10 @@ class SessionSink(Sink, Protocol):
         """What the running turn has said so far was not of it."""
         ...
 
+    def child(self, session_id: str, incoming: Incoming) -> None:
+        """An update of a child session, of a subagent."""
+        ...
+
 
 class AgentClient:
     """One connection to an agent; the `Handler` of its reader."""
@@ -242,7 +246,7 @@ class AgentClient:
         session_id = _session_of(notification)
         if session_id is None:
             return
-        sink = self._sinks.get(session_id)
+        sink = self._sink(session_id)
         if sink is not None:
             sink.notification(notification)
         else:
@@ -253,7 +257,7 @@ class AgentClient:
             self.connection.fail(request.id, jsonrpc.INVALID_REQUEST, objection)
             return
         session_id = _session_of(request) if request.method in self.dialect.served else None
-        sink = None if session_id is None else self._sinks.get(session_id)
+        sink = None if session_id is None else self._sink(session_id)
         if sink is not None:
             sink.request(request, self)
         elif session_id is None or not self._hold(session_id, request):
@@ -288,8 +292,13 @@ class AgentClient:
         sink = self._sinks.get(session_id)
         if sink is not None:
             sink.update(incoming)
+        elif (child := self.dialect.child(session_id)) is not None:
+            child.update(incoming)
         else:
             self._hold(session_id, incoming)
+
+    def _sink(self, session_id: str) -> Sink | None:
+        return self._sinks.get(session_id) or self.dialect.child(session_id)
 
     def _hold(self, session_id: str, message: Incoming | Request | Notification) -> bool:
         """Keeps a message for a session that is being made; False if none is."""

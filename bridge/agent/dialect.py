@@ -39,6 +39,10 @@ class Dialect:
         """The sink that a session's messages go to."""
         return sink
 
+    def child(self, session_id: str) -> "Sink | None":
+        """The sink of a session that another one has announced as its child."""
+        return None
+
     def opened(self, session_id: str) -> None:
         """The response that opens a session has passed, and was told."""
 

@@ -32,6 +32,7 @@ EVENTS = (
     "turn",
     "mode",
     "notice",
+    "subagent",
 )
 
 Id = str | int | float

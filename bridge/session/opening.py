@@ -130,9 +130,8 @@ async def _set_mode(session: "Session") -> None:
     agent, mode = session.living(), profile.session.mode
     try:
         with failures(agent, "session/set_mode"):
-            await agent.client.connection.request(
-                "session/set_mode", {"sessionId": session.session_id, "modeId": mode}
-            )
+            params = {"sessionId": session.session_id, "modeId": mode}
+            await agent.client.start("session/set_mode", params).result()
     except BridgeError as error:
         error.message = f"the mode {mode!r} could not be set: {error.message}"
         await agent.stop(eof=0.3, term=0.5)

@@ -384,6 +384,12 @@ class Session:
         if self.turn is not None:
             self.turn.anew()
 
+    def child(self, session_id: str, incoming: Incoming) -> None:
+        if self.turn is not None:
+            self.turn.stirred = True
+        number = self.turn.number if self.turn else None
+        telling.child(self.host, self.name, number, session_id, incoming)
+
     def request(self, request: Request, client: AgentClient) -> None:
         if request.method == "session/request_permission":
             self.permissions.take(request, client.connection, client.inbound)

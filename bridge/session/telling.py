@@ -28,6 +28,21 @@ def relay(
     host.update(session, turn, raw, replay=replay, original=incoming.original())
 
 
+def child(
+    host: HostServer, session: str, turn: int | None, child_id: str, incoming: Incoming
+) -> None:
+    """The event of what a child session says, which is no part of the turn."""
+    if not host.wants("subagent"):
+        return
+    try:
+        fields = {"subagent": child_id, "update": incoming.raw()}
+    except codec.JSONError:
+        return
+    if (original := incoming.original()) is not None:
+        fields["original"] = original
+    host.event("subagent", session, turn, fields)
+
+
 def apart(host: HostServer, session: str, turn: int | None, incoming: Incoming) -> None:
     """The event of its own that an update of one of these kinds has."""
     event, fields = APART[incoming.params.update.kind]

@@ -252,7 +252,7 @@ class Host:
 
     def hello(self, *events: str) -> Frame:
         every = ["update", "permission", "elicitation", "mcp", "model", "stderr", "exit", "turn"]
-        every += ["mode", "notice"]
+        every += ["mode", "notice", "subagent"]
         client = {"name": "tests", "version": "1"}
         response = self.call("hello", protocol=1, client=client, events=list(events) or every)
         assert response["ok"] is True, response

@@ -37,6 +37,16 @@ def test_an_update_is_relayed_as_it_came() -> None:
     assert host.sent == [("s", 3, NOTICE, True, None)]
 
 
+def test_what_a_child_says_is_an_event_of_its_own() -> None:
+    host, deaf = Host("subagent"), Host("update")
+    telling.child(host, "s", 3, "kid", incoming(NOTICE))  # type: ignore[arg-type]
+    telling.child(deaf, "s", 3, "kid", incoming(NOTICE))  # type: ignore[arg-type]
+    [(name, session, turn, fields)] = host.sent
+    assert (name, session, turn, fields["subagent"]) == ("subagent", "s", 3, "kid")
+    assert codec.decode(fields["update"]) == NOTICE
+    assert deaf.sent == []
+
+
 def test_what_is_told_apart() -> None:
     host = Host("notice", "mode")
     telling.apart(host, "s", 3, incoming(NOTICE))  # type: ignore[arg-type]
@@ -56,8 +66,9 @@ def test_what_nobody_wants_is_not_told() -> None:
 
 @pytest.mark.parametrize("line", [b'{"params":{"update":{"x":"\xff"}}}'])
 def test_what_cannot_be_told_is_left_out(line: bytes) -> None:
-    host, whole = Host("notice"), incoming(NOTICE)
+    host, whole = Host("notice", "subagent"), incoming(NOTICE)
     broken = Incoming(whole.params, line)
     telling.relay(host, "s", 3, broken, replay=False)  # type: ignore[arg-type]
     telling.apart(host, "s", 3, broken)  # type: ignore[arg-type]
+    telling.child(host, "s", 3, "kid", broken)  # type: ignore[arg-type]
     assert host.sent == []

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.peers.processes import wait_until
+from tests.peers.servers import tool_gate
 from tests.session.room import FOUR, Room
 from tests.session.version_2 import OPTIONS, config, faults, opened
 
@@ -398,6 +399,48 @@ def test_one_call_or_terminal_is_cancelled_while_it_says_it_can_be(room: Room) -
     room.answer(running)
     [sent] = room.log.messages("tool_call/cancel")
     assert sent["params"] == {"sessionId": "s-1", "toolCallId": "c"}
+
+
+def test_a_subagent_says_and_asks_for_the_session_it_works_for(room: Room) -> None:
+    opened(room, permission="ask")
+    announced = {"sessionUpdate": "subagent_update", "sessionId": "kid"}
+    bodies = [
+        {"sessionUpdate": "state_update", "state": "running"},
+        {"sessionUpdate": "tool_call_update", **CALL},
+        {"sessionUpdate": "agent_message", "messageId": "k", "content": [
+            {"type": "text", "text": "from the kid"}]},
+    ]  # fmt: skip
+    subject = {"type": "tool_call", "toolCall": {"toolCallId": "c1"}}
+    asked = {"sessionId": "kid", "title": "May it?", "subject": subject, "options": OPTIONS}
+    program = [
+        f"update {json.dumps(announced)}",
+        *(f"notify session/update {json.dumps({'sessionId': 'kid', 'update': b})}" for b in bodies),
+        f"permission {json.dumps(asked)}",
+    ]
+    running = room.start("\n".join(program))
+    event = room.event("permission")
+    assert event["tool_call"] == CALL
+    room.ok("permission", request_id=event["request_id"], outcome="allow")
+    assert json.loads(room.answer(running)["result"]["reply"])["outcome"]["optionId"] == "yes"
+    told = room.events("subagent", subagent="kid", turn=1)
+    assert [e["update"]["sessionUpdate"] for e in told] == [
+        "state_update",
+        "tool_call",
+        "agent_message_chunk",
+    ]
+    assert "from the kid" not in room.texts(turn=1)
+    assert room.events("turn") == []
+
+
+def test_a_gate_is_asked_with_the_arguments_that_came_before(room: Room) -> None:
+    with tool_gate() as gate:
+        gate.decide = lambda _question: "deny"
+        opened(room, tool_interception={"url": gate.url, "secret": gate.secret})
+        subject = {"type": "tool_call", "toolCall": {"toolCallId": "c1"}}
+        params = {"title": "May it?", "subject": subject, "options": OPTIONS}
+        reply = room.reply(f"{call(**CALL)}\npermission {json.dumps(params)}")
+    assert json.loads(reply)["outcome"]["optionId"] == "no"
+    assert gate.asked == [{"tool_call_id": "c1", "arguments": CALL["rawInput"]}]
 
 
 def test_servers_have_a_type(room: Room) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bridge.agent.dialect import Dialect
 from bridge.agent.v2 import shapes
+from bridge.agent.v2.children import Child
 from bridge.agent.v2.interpreter import Interpreter, Later
 from bridge.errors import unsupported
 from bridge.rpc.connection import Connection, Settle
@@ -34,17 +35,33 @@ class Dialect2(Dialect):
     def __init__(self, later: Later) -> None:
         self._later = later
         self._sessions: dict[str, Interpreter] = {}
+        self._children: dict[str, tuple[str, Interpreter]] = {}
+        """By their ids: the session that each works for, and itself."""
 
     def bind(self, session_id: str, sink: "SessionSink") -> Interpreter:
         """What stands between the connection and a session's own sink."""
-        made = self._sessions[session_id] = Interpreter(sink, self._later)
+
+        def adopt(child_id: str) -> None:
+            if child_id not in self._sessions and child_id not in self._children:
+                child = Interpreter(Child(sink, child_id), self._later, adopt)
+                child.opened()
+                self._children[child_id] = session_id, child
+
+        made = self._sessions[session_id] = Interpreter(sink, self._later, adopt)
         return made
+
+    def child(self, session_id: str) -> Interpreter | None:
+        found = self._children.get(session_id)
+        return None if found is None else found[1]
 
     def opened(self, session_id: str) -> None:
         self._sessions[session_id].opened()
 
     def forget(self, session_id: str) -> None:
         self._sessions.pop(session_id, None)
+        gone = [child for child, (parent, _) in self._children.items() if parent == session_id]
+        for child in gone:
+            del self._children[child]
 
     def call(self, method: str, params: Params) -> tuple[str, Params]:
         """A request in version 2's terms; raises BridgeError for what it has not."""

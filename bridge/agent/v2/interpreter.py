@@ -56,12 +56,14 @@ class Translated(Incoming, gc=False):
 class Interpreter:
     """A `bridge.agent.client.Sink` before the session's own."""
 
-    def __init__(self, inner: "SessionSink", later: Later) -> None:
+    def __init__(self, inner: "SessionSink", later: Later, adopt: Callable[[str], None]) -> None:
+        """`adopt`: takes the id of a child session that is announced."""
         self.name = inner.name
         self.modes = shapes.Modes()
         self.tools = Tools()
         self._inner = inner
         self._later = later
+        self._adopt = adopt
         self._work = Foreground()
         self._settle: Settle | None = None
         self._doubt: Response | None = None
@@ -82,6 +84,7 @@ class Interpreter:
             "terminal_update": self._terminal,
             "plan_update": self._plan,
             "config_option_update": self._options,
+            "subagent_update": self._subagent,
         }
 
     # what the client does
@@ -280,6 +283,11 @@ class Interpreter:
     def _terminal(self, incoming: Incoming, change: Members) -> None:
         if (ident := patches.text(change.get("terminalId"))) is not None:
             self.tools.terminal(ident, change)
+        self._pass(incoming)
+
+    def _subagent(self, incoming: Incoming, change: Members) -> None:
+        if (ident := patches.text(change.get("sessionId"))) is not None:
+            self._adopt(ident)
         self._pass(incoming)
 
     def _plan(self, incoming: Incoming, change: Members) -> None:

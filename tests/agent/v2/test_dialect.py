@@ -9,7 +9,7 @@ from bridge.agent.v2.dialect import Dialect2
 from bridge.errors import BridgeError
 from bridge.wire.codec import Raw
 from bridge.wire.jsonrpc import Request
-from tests.agent.v2.test_interpreter import Inner
+from tests.agent.v2.test_interpreter import Inner, Wire, chunk, state
 from tests.agent.wired import Wired
 
 MODE = {"configId": "how", "category": "mode", "type": "select", "currentValue": "a", "options": []}
@@ -122,6 +122,37 @@ async def test_a_turn_through_a_connection() -> None:
         assert [end.error.code for end in ends] == [-32800]
         dialect.end("gone")
         assert len(ends) == 1
+
+
+def test_a_child_works_for_the_session_that_announced_it() -> None:
+    dialect = Dialect2(lambda _seconds, _act: None)
+    parent = Wire()
+    session = dialect.bind("s", parent.inner)
+    assert dialect.child("c") is None
+
+    def says(sink: Any, *bodies: dict[str, Any]) -> None:
+        parent.session = sink
+        parent.says(*bodies)
+
+    says(session, {"sessionUpdate": "subagent_update", "sessionId": "c"})
+    child = dialect.child("c")
+    assert child is not None
+    parent.heard()
+    says(
+        child, state("running"), chunk("m"), {"sessionUpdate": "subagent_update", "sessionId": "d"}
+    )
+    says(dialect.child("d"), chunk("n"))
+    assert parent.heard() == [
+        ("c", state("running")),
+        ("c", chunk("m")),
+        ("c", {"sessionUpdate": "subagent_update", "sessionId": "d"}),
+        ("d", chunk("n")),
+    ]
+    says(child, state("idle", stopReason="end_turn"))
+    child.request(Request(b"1", "elicitation/create", Raw(b"{}"), b""), "client")
+    assert [one[0] for one in parent.heard()] == ["c", "elicitation/create"]
+    dialect.forget("s")
+    assert dialect.child("c") is dialect.child("d") is None
 
 
 def test_the_end_reaches_every_turn_that_runs() -> None:

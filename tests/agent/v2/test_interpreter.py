@@ -41,6 +41,9 @@ class Inner:
     def anew(self) -> None:
         self.heard.append("anew")
 
+    def child(self, session_id: str, incoming: Incoming) -> None:
+        self.heard.append((session_id, told(incoming)))
+
     def settle(self, response: Response) -> None:
         error = response.error
         self.heard.append(("end", codec.decode(response.result) if error is None else error))
@@ -64,7 +67,10 @@ class Wire:
     def __init__(self, *, opened: bool = True) -> None:
         self.inner = Inner()
         self.timers: list[tuple[float, Callable[[], None]]] = []
-        self.session = Interpreter(self.inner, lambda *timer: self.timers.append(timer))
+        self.children: list[str] = []
+        self.session = Interpreter(
+            self.inner, lambda *timer: self.timers.append(timer), self.children.append
+        )
         self.answered: Settle | None = None
         if opened:
             self.session.opened()
@@ -327,6 +333,14 @@ def test_every_other_kind_goes_on_as_it_is(kind: str) -> None:
     wire.says(body)
     assert wire.heard() == [body]
     assert wire.session.tools.cancellable("terminal", "t") == (kind == "terminal_update")
+
+
+def test_a_child_is_adopted_when_it_is_announced() -> None:
+    wire = Wire()
+    body = {"sessionUpdate": "subagent_update", "sessionId": "c"}
+    wire.says(body, {"sessionUpdate": "subagent_update", "sessionId": 7})
+    assert wire.children == ["c"]
+    assert wire.heard()[0] == body
 
 
 def test_requests_and_notifications_go_on() -> None:
