@@ -1,6 +1,7 @@
 """Runs a driver in a verifiers environment, switched to the bridge as docs/verifiers.md says.
 
-The page's first Python block is the script that takes the runner's place, its second the switch.
+The page's first Python block is the script that takes the runner's place, its second the switch,
+its third an interception server behind the model proxy.
 The wheel that the script's header asks for is built from this checkout; the only package index
 that uv and pip know is a directory with that wheel and those of .peers/wheelhouse.
 """
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,12 +27,13 @@ HARNESS = Path(__file__).with_name("harness")
 BRIDGE = str(Path(sys.executable).with_name("acp-mcp-bridge"))
 
 
-def page_blocks() -> tuple[str, str]:
-    """The script and the switch of docs/verifiers.md."""
-    script, switch = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+def page_blocks() -> tuple[str, str, str]:
+    """The script, the switch and the interception server of docs/verifiers.md."""
+    script, switch, server = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert script.startswith("# /// script\n")
     assert "ACP_SOURCE" in switch
-    return script, switch
+    assert "class ProxiedInterception" in server
+    return script, switch, server
 
 
 def build_wheel(directory: Path) -> None:
@@ -56,11 +59,12 @@ class Bench:
     directory: Path
 
     def __post_init__(self) -> None:
-        script, switch = page_blocks()
+        self.script, switch, server = page_blocks()
         self.modules = self.directory / "modules"
         shutil.copytree(HARNESS, self.modules)
-        (self.modules / "bridge_runner.py").write_text(script)
+        (self.modules / "bridge_runner.py").write_text(self.script)
         (self.modules / "bridge_switch.py").write_text(switch)
+        (self.modules / "proxied_interception.py").write_text(server)
         (self.directory / "bin").mkdir()
         (self.directory / "bin/uv").symlink_to(PEERS / "uv/bin/uv")
         build_wheel(self.directory / "wheels")
@@ -82,18 +86,28 @@ class Bench:
             MARKER: marker,
         }
 
-    def run(self, driver: str, *arguments: str, **environment: str) -> dict[str, Any]:
-        """What the driver printed; nothing that it started may be left."""
+    def scripts(self) -> list[str]:
+        """What verifiers handed to its runtimes to be started."""
+        directory = self.directory / "home/.cache/verifiers/runtimes/scripts"
+        return [file.read_text() for file in directory.glob("*.py")]
+
+    def run(
+        self, driver: str, *arguments: str, before: Sequence[str] = (), **environment: str
+    ) -> dict[str, Any]:
+        """What the driver printed; nothing that it started may be left.
+
+        `before`: a command that runs the driver's.
+        """
         python = PEERS / f"verifiers-{self.version}" / "bin/python"
         assert python.exists(), f"{python} is missing: run `make peers`"
         marker = uuid.uuid4().hex
         done = subprocess.run(
-            [str(python), str(self.modules / driver), *arguments],
+            [*before, str(python), str(self.modules / driver), *arguments],
             cwd=self.directory,
             env=self.environment(marker) | environment,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=600,
             check=False,
         )
         assert done.returncode == 0, done.stderr[-4000:]

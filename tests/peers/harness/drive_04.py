@@ -153,4 +153,5 @@ async def main() -> None:
     print(json.dumps(results))
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())
