@@ -10,6 +10,7 @@ and .peers in the checkout; nothing is taken from, or left in, the machine or HO
     node             .peers/node: node, claude-agent-acp, pi
     node-more        .peers/node-more: codex-acp, copilot, pi's MCP client
     node-heavy       .peers/node-heavy: Kimi Code, OpenClaw, and the newer node that it needs
+    node-rest        .peers/node-rest: opencode; Qwen Code, which has no profile
     node-clients     .peers/node-clients: ACP clients, acpx and the TypeScript SDK
     node-mcp         .peers/node-mcp: MCP servers and clients, the official conformance runner
     model-clients    .peers/model-clients: the OpenAI and Anthropic Python SDKs
@@ -83,12 +84,12 @@ def build_uv(directory: Path) -> None:
     make_venv(directory, HERE / "uv.lock")
 
 
-def npm(source: Path) -> Callable[[Path], None]:
+def npm(source: Path, how: str) -> Callable[[Path], None]:
     def build(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         for name in ("package.json", "package-lock.json", ".npmrc"):
             shutil.copy(source / name, directory / name)
-        run("npm", "ci", "--silent", cwd=directory)
+        run("npm", how, "--silent", cwd=directory)
 
     return build
 
@@ -120,9 +121,9 @@ def build_chromium(directory: Path) -> None:
         run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages)
 
 
-def npm_part(name: str, source: Path) -> Part:
+def npm_part(name: str, source: Path, how: str = "ci") -> Part:
     inputs = (source / "package.json", source / "package-lock.json")
-    return Part(PEERS / name, inputs, npm(source))
+    return Part(PEERS / name, inputs, npm(source, how))
 
 
 HARNESSES = (
@@ -136,6 +137,8 @@ PARTS = {
     "node": npm_part("node", HERE / "node"),
     "node-more": npm_part("node-more", HERE / "node_more"),
     "node-heavy": npm_part("node-heavy", HERE / "node_heavy"),
+    # Not by ci: it takes a lock for stale that lacks the packages of platforms that npm has not.
+    "node-rest": npm_part("node-rest", HERE / "node_rest", "install"),
     "node-clients": npm_part("node-clients", HERE / "node_clients"),
     "node-mcp": npm_part("node-mcp", HERE / "node_mcp"),
     "node-model": npm_part("node-model", HERE / "node_model"),
@@ -181,7 +184,15 @@ def lock() -> None:
     run(*compile_lock, ROOT / "requirements.lock", pyproject, "--constraint", dev)
     for name in ("uv", *HARNESSES):
         run(*compile_lock, HERE / f"{name}.lock", HERE / f"{name}.in")
-    nodes = ("node", "node_more", "node_heavy", "node_clients", "node_mcp", "node_model")
+    nodes = (
+        "node",
+        "node_more",
+        "node_heavy",
+        "node_rest",
+        "node_clients",
+        "node_mcp",
+        "node_model",
+    )
     for name in ("pyright", *nodes):
         source = HERE / name
         (source / "package-lock.json").unlink(missing_ok=True)

@@ -1,6 +1,6 @@
 """A real MCP server for tests, on the mcp package: tools, and a log of every message it got.
 
-    python -m tests.peers.mcp_server --log FILE [--name NAME] [--certificate FILE]
+    python -m tests.peers.mcp_server --log FILE [--name NAME] [--certificate FILE] [--refuse N]
 
 It listens on a free loopback port, prints `{"url": ...}` and runs until it is ended. The log has
 one JSON object a line: `method`, `params`, `headers`; for a call that was cancelled, `cancelled`.
@@ -71,13 +71,41 @@ def build(name: str, log: Path) -> MCPServer:
     return server
 
 
+class Refusing:
+    """Answers the first calls of a tool with 503, before the server hears of them."""
+
+    def __init__(self, app: Any, left: int) -> None:
+        self.app, self.left = app, left
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if not self.left or scope["type"] != "http" or scope["method"] != "POST":
+            await self.app(scope, receive, send)
+            return
+        read = [await receive()]
+        while read[-1].get("more_body"):
+            read.append(await receive())
+        if b'"tools/call"' in b"".join(message["body"] for message in read):
+            self.left -= 1
+            head = {"type": "http.response.start", "status": 503}
+            await send(head | {"headers": [(b"content-length", b"0")]})
+            await send({"type": "http.response.body", "body": b""})
+            return
+
+        async def again() -> Any:
+            return read.pop(0) if read else await receive()
+
+        await self.app(scope, again, send)
+
+
 async def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--log", type=Path, required=True)
     parser.add_argument("--name", default="tiny")
     parser.add_argument("--certificate", help="with its key: serve over TLS, as localhost")
+    parser.add_argument("--refuse", type=int, default=0, help="that many calls, by 503")
     arguments = parser.parse_args()
     app = build(arguments.name, arguments.log).streamable_http_app()
+    app = Refusing(app, arguments.refuse) if arguments.refuse else app
     listener = socket.create_server(("127.0.0.1", 0))
     where = "https://localhost" if arguments.certificate else "http://127.0.0.1"
     print(json.dumps({"url": f"{where}:{listener.getsockname()[1]}/mcp"}), flush=True)

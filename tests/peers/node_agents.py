@@ -1,6 +1,7 @@
 """How each node agent is started against loopback servers only, without a daemon that would do it:
 its profile, filled in with the installs of `make peers` and the servers' own addresses."""
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 PEERS = ROOT / ".peers"
 NODE = PEERS / "node/node_modules"
 MORE = PEERS / "node-more/node_modules"
+HEAVY = PEERS / "node-heavy/node_modules"
+REST = PEERS / "node-rest/node_modules"
 PATHS = {"chat": "/chat/completions", "responses": "/responses", "anthropic": "/messages"}
 
 
@@ -23,6 +26,13 @@ def node_bin() -> str:
     """The pinned node's directory, or nothing where npm has no binary for this machine."""
     found = sorted(NODE.glob("node-linux-*/bin/node"))
     return str(found[0].parent) if found else ""
+
+
+def node_version(modules: Path) -> str:
+    """That of the node that agents in this directory run on: its own, else the pinned one."""
+    own = sorted(modules.glob("node-linux-*/package.json"))
+    found = own or sorted(NODE.glob("node-linux-*/package.json"))
+    return json.loads(found[0].read_text())["version"] if found else "of the machine"
 
 
 @dataclass(frozen=True)

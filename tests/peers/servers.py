@@ -35,8 +35,11 @@ class Server:
 
     def outcome(self, number: int) -> str | None:
         """How a request to the scripted model ended, if it did."""
-        ends = {r["number"]: r["outcome"] for r in self.log() if "method" not in r}
-        return ends.get(number)
+        return self.outcomes().get(number)
+
+    def outcomes(self) -> dict[int, str]:
+        """How the requests to the scripted model ended, those that did, by their number."""
+        return {r["number"]: r["outcome"] for r in self.log() if "method" not in r}
 
     def bodies(self, path: str) -> list[dict[str, Any]]:
         """The scripted model's requests whose path ends so."""
