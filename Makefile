@@ -5,6 +5,8 @@ BIN := .venv/bin
 INSTALL := $(PYTHON) tests/peers/install.py
 PYRIGHT := .peers/pyright/node_modules/.bin/pyright
 PYTEST := $(BIN)/python -m pytest
+CLIENTS := node-clients node-model model-clients reference
+LOOKERS := formats chromium browser perfetto
 PEERS := uv node node-mcp fastmcp verifiers-0.4 verifiers-0.2 wheelhouse
 
 .DEFAULT_GOAL := help
@@ -37,13 +39,13 @@ format: setup ## formats and mends what ruff can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-e2e: peers ## real node agents: claude and pi, then codex and copilot
-	@$(INSTALL) node-more
-	$(PYTEST) tests/e2e -m "(e2e or peers) and not heavy" $(ARGS)
+e2e: peers ## real node agents: claude and pi, then codex and copilot; pages and exports
+	@$(INSTALL) node-more $(CLIENTS) $(LOOKERS)
+	$(PYTEST) tests/e2e tests/trace -m "(e2e or peers) and not heavy" $(ARGS)
 
 e2e-all: peers ## the same and the heaviest: kimi and openclaw
-	@$(INSTALL) node-more node-heavy
-	$(PYTEST) tests/e2e -m "e2e or peers" $(ARGS)
+	@$(INSTALL) node-more node-heavy $(CLIENTS) $(LOOKERS)
+	$(PYTEST) tests/e2e tests/trace -m "e2e or peers" $(ARGS)
 
 demo: setup ## the whole main job on loopback: no key, no node
 	$(BIN)/acp-mcp-bridge demo $(ARGS)
@@ -60,4 +62,4 @@ lock: setup ## resolves every lock anew
 	@$(INSTALL) lock
 
 clean: ## removes what was installed and cached
-	rm -rf .venv .peers .bench .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .peers .bench .screenshots .pytest_cache .ruff_cache .import_linter_cache .hypothesis
