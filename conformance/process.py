@@ -113,17 +113,17 @@ class Child:
                 await anyio.sleep(_PAUSE)
         return [_describe(pid) for pid in left]
 
-    async def end(self) -> None:
-        """Ends it and what it started: end of stdin, TERM, KILL."""
+    async def end(self, grace: float = _GRACE) -> None:
+        """Ends it and what it started: end of stdin, TERM, KILL, with that time between."""
         with anyio.CancelScope(shield=True):
             await self.close_stdin()
             for number in (signal.SIGTERM, signal.SIGKILL):
-                if await self.exit_code(_GRACE) is not None:
+                if await self.exit_code(grace) is not None:
                     break
                 with suppress(ProcessLookupError):
                     os.killpg(self.pid, number)
             await self.exit_code(_GRACE)
-            await self.survivors(_GRACE)
+            await self.survivors(grace)
             for pid in marked(self.marker):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)

@@ -52,11 +52,14 @@ async def line_ends(lab: Lab) -> None:
     _, data = host.prepare("shutdown", 1)
     await host.raw(b"\xef\xbb\xbf\r\n\n" + data.rstrip(b"\n") + b"\r\n")
     await host.answer(1)
+    others = [frame for frame in host.frames if frame.get("id") != 1]
+    expect(not others, f"also answered: {compact(others)[:200]}")
 
 
 @SUITE.check("framing.split", "MUST", SECTION, "A packet may arrive in pieces, split anywhere.")
 async def split(lab: Lab) -> None:
-    host = await lab.fresh()
+    host = await lab.host("B")
+    await host.good("prompt", config=config("say hello"))
     ident, data = host.prepare("prompt", config=config(f"say {TEXT}"))
     inside = data.index("🎉".encode()) + 1
     start = 0

@@ -1,0 +1,57 @@
+"""The client suite in its order, and a run of it. Called by `conformance.__main__` and tests."""
+
+import argparse
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from conformance import process, runner
+from conformance.check import Broken, Check, Outcome
+from conformance.client import conduct, service
+from conformance.client.lab import SUITE, Lab
+from conformance.judge import RULES
+
+__all__ = ["ORDER", "SUITE", "play", "run_client"]
+
+ORDER = (conduct, service)
+"""The modules whose checks these are, in the order in which they run."""
+_PLACES = {module.__name__: place for place, module in enumerate(ORDER)}
+SUITE.checks.sort(key=lambda check: _PLACES.get(check.run.__module__, len(ORDER)))
+
+
+def judged(rule: str) -> Callable[[Lab], Awaitable[None]]:
+    """The check that nothing the client wrote in any scenario broke that rule."""
+
+    async def run(lab: Lab) -> None:
+        await lab.play("turn")
+        found = [fault for fault in lab.faults if fault.rule == rule]
+        if found:
+            words = dict.fromkeys(fault.words for fault in found)
+            raise Broken("; ".join(words), list(dict.fromkeys(f"< {f.line}" for f in found))[:4])
+
+    return run
+
+
+for _name, (_severity, _section, _says) in RULES.items():
+    SUITE.check(_name, _severity, _section, _says)(judged(_name))
+
+
+async def play(
+    command: Sequence[str],
+    checks: Sequence[Check[Lab]],
+    timeout: float,
+    tell: Callable[[Outcome], None] = lambda outcome: None,
+) -> list[Outcome]:
+    """Runs the checks against the command. Raises CannotStart."""
+    async with process.task_group() as tasks:
+        lab = Lab(command, timeout, tasks)
+        try:
+            return await runner.run(checks, lab, tell)
+        finally:
+            lab.dispose()
+
+
+async def run_client(
+    arguments: argparse.Namespace, tell: Callable[[Outcome], None]
+) -> tuple[list[Outcome], dict[str, Any]]:
+    """What the command line asks for."""
+    return await play(arguments.command, arguments.chosen, arguments.timeout, tell), {}
