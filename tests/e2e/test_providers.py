@@ -29,13 +29,15 @@ def turn(host: Host, text: str, recipe: Any, **more: Any) -> dict[str, Any]:
     return host.answer(host.start(recipe.command, text, **config), PATIENCE)
 
 
-def test_claude_is_told_by_providers_set(tmp_path: Path, bare_model: Server) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_claude_is_told_by_providers_set(tmp_path: Path, bare_model: Server, version: int) -> None:
     recipe = claude(tmp_path / "home", bare_model.url, "")
     del recipe.environment["ANTHROPIC_BASE_URL"]
     model = {"upstream": f"{bare_model.url}/v1", "models": ["scripted"]}
     with Host(tmp_path, environment=recipe.environment) as host:
         host.hello()
-        spoken = turn(host, "SAY through the provider", recipe, model=model)
+        text = "SAY through the provider"
+        spoken = turn(host, text, recipe, model=model, protocol_version=version)
         assert spoken["ok"] is True, f"{spoken}\n{host.stderr()[-3000:]}"
         assert spoken["result"]["reply"].strip() == "through the provider"
         assert (spoken["outcome"], spoken["model_errors"]) == ("completed", [])
