@@ -31,6 +31,14 @@ def opened(room: Room, *options: str, **more: Any) -> Any:
     return room.ok("open", config=config(room, *options, **more))
 
 
+def call(**fields: Any) -> str:
+    return "update " + json.dumps({"sessionUpdate": "tool_call_update", **fields})
+
+
+def kinds(room: Room, turn: int | None) -> list[str]:
+    return [event["update"]["sessionUpdate"] for event in room.events("update", turn=turn)]
+
+
 def _definitions() -> dict[tuple[str, str], str]:
     found = {}
     for name, body in SCHEMA["$defs"].items():
@@ -45,15 +53,14 @@ DEFINITIONS = _definitions()
 
 def faults(log: AgentLog) -> Iterator[str]:
     """What the official schema of version 2 finds at fault in what an agent was sent."""
-    asked = {"session/request_permission", "elicitation/create"}
     for message in log.messages():
         method = message.get("method")
         if method is not None:
             assert message["jsonrpc"] == "2.0"
             part, value = ("Request" if "id" in message else "Notification"), message["params"]
         elif "result" in message and {"outcome", "action"} & set(message["result"]):
-            method = "elicitation/create" if "action" in message["result"] else min(asked - {""})
-            method = method if "action" in message["result"] else "session/request_permission"
+            elicited = "action" in message["result"]
+            method = "elicitation/create" if elicited else "session/request_permission"
             part, value = "Response", message["result"]
         else:
             continue
