@@ -72,19 +72,18 @@ async def _end(session: "Session", turn: Turn, limits: Limits) -> None:
         await session.until(lambda: ended() or turn.answered or turn.stopped is not None)
     else:
         await _attend_timed(session, turn, limits)
+    with anyio.move_on_after(limits.grace):
+        await session.until(lambda: ended() or turn.answered)
     if ended():
         return
-    if turn.answered:
-        if turn.wants_text:
-            await _late_text(session, turn)
-        with anyio.move_on_after(settle(session)):
-            await session.until(ended)
-        session.end_turn(turn)
-        return
-    with anyio.move_on_after(limits.grace):
-        await session.until(ended)
-    if not ended():
+    if not turn.answered:
         await _kill(session, turn, limits)
+        return
+    if turn.wants_text:
+        await _late_text(session, turn)
+    with anyio.move_on_after(settle(session)):
+        await session.until(ended)
+    session.end_turn(turn)
 
 
 async def _attend_timed(session: "Session", turn: Turn, limits: Limits) -> None:

@@ -121,6 +121,21 @@ exits = { 41 = "it could not authenticate" }
         host.shutdown()
 
 
+def test_an_agent_that_settles_lives_on_after_a_cancel(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    config = {"agent": profile(tmp_path, "[quirks]\nsettle = 0.1"), "model": settings}
+    with Host(tmp_path) as host:
+        host.hello()
+        turn = host.start(None, "say on my way\nwait cancel", close_grace=0.5, **config)
+        host.text_event("on my way")
+        assert host.call("cancel")["ok"] is True
+        assert host.answer(turn)["result"]["stop_reason"] == "cancelled"
+        assert host.reply(None, "say and on", **config) == "and on"
+        assert host.events("exit") == []
+        host.shutdown()
+
+
 def test_a_kept_state_serves_the_next_process(tmp_path: Path, settings: dict[str, Any]) -> None:
     state = tmp_path / "kept/state"
     options = {"state": "kept/state"}
