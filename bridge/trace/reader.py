@@ -1,8 +1,9 @@
 """Trace files read back: one event a line, whatever state the file is in.
 
 Owns: the way from a line to an `Event`. Rules: a file that is still being written, or whose writer
-was killed, is read up to its last whole line; a line that cannot be read is reported and skipped.
-Also reads bare transcripts, lines of {"t": seconds, "dir": "c2a" or "a2c", "msg": ...}.
+was killed, is read up to its last whole line; a line that cannot be read is reported and skipped;
+what is no trace from the beginning, or of a later format, is a UsageError. Also reads bare
+transcripts, lines of {"t": seconds, "dir": "c2a" or "a2c", "msg": ...}.
 Called by every command that looks at traces.
 """
 
@@ -14,9 +15,10 @@ from typing import Any
 
 import msgspec
 
+from bridge import __version__
 from bridge.errors import UsageError
 from bridge.wire import codec
-from protocol_schemas.trace import Direction, Head, Record
+from protocol_schemas.trace import FORMAT, Direction, Head, Record
 
 _POLL = 0.1
 _CHUNK = 1 << 20
@@ -145,17 +147,37 @@ def _content(record: Record) -> tuple[bytes | None, bool]:
 
 
 def read(path: str) -> Iterator[Item]:
-    """The items of a file; `-` is stdin. Raises UsageError if the file cannot be opened."""
+    """The items of a file; `-` is stdin. Raises UsageError if it cannot be opened, or is no
+    trace."""
     return (item for item in _items(path, follow=False) if item is not None)
 
 
 def follow(path: str) -> Iterator[Item | None]:
     """The items of a file as it grows, until the recording ends; None whenever there is no more
-    for the moment. Raises UsageError if the file cannot be opened."""
+    for the moment. Raises UsageError as `read` does."""
     return _items(path, follow=True)
 
 
 def _items(path: str, *, follow: bool) -> Iterator[Item | None]:
+    begun = False
+    for item in _lines(path, follow=follow):
+        if isinstance(item, Damage) and not begun:
+            raise UsageError(
+                f"{path} is no trace: line {item.line} is {item.reason}; "
+                "traces are what --record FILE writes"
+            )
+        if isinstance(item, Head) and item.trace > FORMAT:
+            raise UsageError(
+                f"{path} is a trace of format {item.trace}; this acp-mcp-bridge ({__version__}) "
+                f"reads format {FORMAT}: use a newer one"
+            )
+        begun = begun or item is not None
+        yield item
+    if not begun:
+        raise UsageError(f"{path} is empty: nothing has been recorded in it")
+
+
+def _lines(path: str, *, follow: bool) -> Iterator[Item | None]:
     parser = Parser()
     rest: list[bytes] = []
     for chunk in _chunks(path, follow=follow):

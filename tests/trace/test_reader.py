@@ -92,6 +92,25 @@ def test_bare_transcripts_are_read_too(tmp_path: Path) -> None:
     assert (out.t, out.ch, out.dir, back.dir) == (0.5, "acp", "out", "in")
 
 
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "is empty: nothing has been recorded"),
+        (b"\n\n", "is empty"),
+        (b"hello world\n", "is no trace: line 1 is not JSON"),
+        (b'\n{"a":1}\n', "is no trace: line 2 is not a record"),
+        (b"\xff\xfe\x00\n" * 3, "is no trace: line 1"),
+        (b'{"trace":1,"t"', "is no trace: line 1 is cut off"),
+        (b'{"trace":7,"t":1,"wall":"x"}\n{"t":2,"ch":"x"}\n', "of format 7; .* reads format 1"),
+    ],
+)
+def test_what_is_no_trace_is_said_to_be_none(tmp_path: Path, data: bytes, words: str) -> None:
+    path = tmp_path / "t"
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match=words):
+        items(str(path))
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nowhere"):
         items(str(tmp_path / "nowhere"))
