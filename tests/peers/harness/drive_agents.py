@@ -46,6 +46,15 @@ class PolicedToolTask(PolicedTask, ToolTask):
     """The same with a tool gate."""
 
 
+def conversation(trace: vf.Trace, reply: str | None) -> list[Any]:
+    """The messages up to that reply; titles, suggestions and the like have other branches."""
+    for branch in trace.branches:
+        for place, message in enumerate(branch.messages):
+            if message.role == "assistant" and (message.content or "").strip() == reply:
+                return branch.messages[: place + 1]
+    return []
+
+
 async def rollout(turns: list[str], *, policed: bool) -> dict[str, Any]:
     client = vf.EvalClientConfig(base_url=f"{SPEC['model_url']}/v1", api_key_var="DUMMY_KEY")
     config = vf.AgentConfig(
@@ -64,9 +73,7 @@ async def rollout(turns: list[str], *, policed: bool) -> dict[str, Any]:
                     break
     trace = interaction.trace
     seconds = {"setup": trace.timing.setup.duration, "boot": trace.timing.boot.duration}
-    # Titles and the like have branches of their own, shorter ones.
-    longest = max(trace.branches, key=lambda branch: len(branch.messages), default=None)
-    messages = [m.model_dump(mode="json") for m in longest.messages] if longest else []
+    messages = [m.model_dump(mode="json") for m in conversation(trace, replies[-1])]
     return outcome(trace) | {"replies": replies, "seconds": seconds, "messages": messages}
 
 
