@@ -159,6 +159,11 @@ class Context:
         update = field(entry.fields, "update")
         if entry.update == "config_option_update":
             self._options(session, codec.mapping(update) or {})
+        elif entry.update == "subagent_update" and isinstance(
+            child := field(update, "sessionId"), str
+        ):
+            # It is announced so, and has updates of its own from then on.
+            self.sessions.setdefault(child, Session(child))
         elif entry.update == "state_update":
             state = field(update, "state")
             session.running = None if state == "idle" else (session.running or entry)

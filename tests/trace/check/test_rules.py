@@ -94,7 +94,30 @@ CLEAN = {
         .say("y", session="old")
         .stopped(3)
     ),
+    "a replayed session of version 2": lambda: (
+        session(2)
+        .call(
+            2, "session/resume", {"sessionId": "old", "cwd": "/", "replayFrom": {"type": "start"}}
+        )
+        .update("user_message", session="old", messageId="u", content=[])
+        .say("x", session="old", messageId="m")
+        .update("state_update", session="old", state="idle")
+        .answer(2)
+    ),
+    "a subagent of version 2": lambda: (
+        session(2)
+        .update("subagent_update", sessionId="kid")
+        .update("state_update", session="kid", state="running")
+        .say("x", session="kid", messageId="m")
+        .update("state_update", session="kid", state="idle")
+    ),
     "a host": lambda: host(),
+    "a host whose session is opened anew": lambda: (
+        host()
+        .add("host", "in", msg={"id": 2, "operation": "close"})
+        .add("host", "out", msg={"id": 2, "ok": True, "result": {}})
+        .add("host", "out", msg={"event": "update", "turn": 1, "session": "", "update": {}})
+    ),
 }
 
 
