@@ -285,12 +285,25 @@ def _serve(options: argparse.Namespace) -> int:
         print(url, flush=True)
 
     async def run() -> None:
+        ended = anyio.CancelScope()
+        wrong: UsageError | None = None
+
+        async def wait() -> None:
+            await anext(aiter(signals))
+            ended.cancel()
+
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async with anyio.create_task_group() as tasks:
-                page = live.Live(options.file, _masking(options))
-                tasks.start_soon(live.serve, page, ready)
-                await anext(aiter(signals))
+                tasks.start_soon(wait)
+                with ended:
+                    try:
+                        await live.serve(live.Live(options.file, _masking(options)), ready)
+                    except UsageError as error:
+                        # To be told as such: a group wraps what leaves it.
+                        wrong = error
                 tasks.cancel_scope.cancel()
+        if wrong is not None:
+            raise wrong
 
     anyio.run(run)
     return 0

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs
 import anyio
 import anyio.to_thread
 
+from bridge.errors import UsageError
 from bridge.io import httpserver
 from bridge.io.exchange import Exchange
 from bridge.trace import html, reader
@@ -47,14 +48,16 @@ class Live:
         self.authority = b""
         """The server's own name, by which it must be asked."""
 
-    async def read(self) -> None:
-        """Reads the file to the recording's end. Raises UsageError."""
+    async def read(self, begun: anyio.Event) -> None:
+        """Reads the file to the recording's end; sets `begun` when it has seen what is there.
+        Raises UsageError."""
         items = reader.follow(self._path)
         while (batch := await anyio.to_thread.run_sync(_batch, items)) is not None:
             for item in batch:
                 self._take(item)
             if batch:
                 self._tell(self._checker.findings)
+            begun.set()
         self._tell(self._checker.result())
 
     def _take(self, item: Item) -> None:
@@ -119,9 +122,23 @@ def _batch(items: Iterator[Item | None]) -> list[Item] | None:
 
 
 async def serve(live: Live, ready: Callable[[str], object]) -> None:
-    """Serves until cancelled. Raises UsageError."""
+    """Serves until cancelled, or until the file turns out to be no trace: raises UsageError."""
+    wrong: UsageError | None = None
     async with httpserver.listen() as server, anyio.create_task_group() as tasks:
         live.authority = f"{server.host}:{server.port}".encode()
-        tasks.start_soon(live.read)
+        begun = anyio.Event()
+
+        async def read() -> None:
+            nonlocal wrong
+            try:
+                await live.read(begun)
+            except UsageError as error:
+                wrong = error
+                tasks.cancel_scope.cancel()
+
+        tasks.start_soon(read)
+        await begun.wait()
         ready(f"http://{server.host}:{server.port}/{live.token}/")
         await server.serve(live.handle)
+    if wrong is not None:
+        raise wrong

@@ -109,3 +109,12 @@ def test_other_paths_and_other_names_get_nothing(url: str) -> None:
     assert get(url, Host="evil.invalid")[0] == 421
     assert url.startswith("http://127.0.0.1:")
     assert len(url.rsplit("/", 2)[1]) >= 20
+
+
+def test_what_is_no_trace_is_not_served(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("hello\n")
+    command = [BRIDGE, "trace", "html", "--serve", str(tmp_path / "x")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "is no trace" in ended.stderr
+    assert "Traceback" not in ended.stderr
