@@ -108,7 +108,7 @@ def _launch(profile: Profile, given: Inputs, values: Values) -> tuple[list[str],
     }
     if not profile.launch.task:
         return list(given.command) or _words(profile, values), environment
-    from bridge.agent import task_program  # a script, which is loaded here for its place alone
+    from bridge.agent import task_program  # only for the few of this kind
 
     prompt = f"prompt-{secrets.token_hex(16)}"
     command = [word.replace("${prompt}", prompt) for word in given.command]

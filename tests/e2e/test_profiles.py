@@ -1,6 +1,7 @@
 """Real node agents that are named by their profile alone: a text turn, a tool call through the
 proxy, the system prompt where the model sees it, and nothing left."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,19 @@ SLOW = 60.0
 SYSTEM = 'The word of the day is "gorse".'
 
 
+@contextlib.contextmanager
+def daemon(folder: Path) -> Iterator[Host]:
+    """A daemon that has the installed agents on its PATH and knows of no model."""
+    environment = base(folder / "home")
+    environment["PATH"] = f"{NODE / '.bin'}:{MORE / '.bin'}:{environment['PATH']}"
+    with Host(folder, environment=environment | {"TMPDIR": str(folder)}) as host:
+        host.hello()
+        yield host
+
+
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
-    """A daemon that has the installed agents on its PATH and knows of no model."""
-    environment = base(tmp_path / "home")
-    environment["PATH"] = f"{NODE / '.bin'}:{MORE / '.bin'}:{environment['PATH']}"
-    with Host(tmp_path, environment=environment | {"TMPDIR": str(tmp_path)}) as host:
-        host.hello()
+    with daemon(tmp_path) as host:
         yield host
         host.shutdown()
 
@@ -67,3 +74,44 @@ def test_it_answers_and_calls_tools_through_our_proxies(
 
     assert host.call("close", SLOW)["ok"] is True
     assert wait_until(lambda: not state.exists(), 10)
+
+
+@pytest.mark.parametrize("name", WIRES)
+def test_a_session_in_a_kept_state_is_loaded_by_another_daemon(
+    tmp_path: Path, model: Server, name: str
+) -> None:
+    settings = {"base_url": f"{model.url}/v1", "name": "scripted", "api_key": "dummy"}
+    options = {"state": str(tmp_path / "state")}
+    config = {"agent": name, "model": settings, "agent_options": options}
+    with daemon(tmp_path) as first:
+        opened = first.call("open", SLOW, config=config)
+        assert opened["ok"] is True, f"{opened}\n{first.stderr()[-3000:]}"
+        first.reply(None, "SAY good morning", seconds=SLOW)
+        first.shutdown()
+    wire = PATHS[WIRES[name][0]]
+    asked = len(model.bodies(wire))
+    with daemon(tmp_path) as second:
+        session = opened["result"]["session_id"]
+        loaded = second.call("load", SLOW, session_id=session, config=config)
+        assert loaded["ok"] is True, f"{loaded}\n{second.stderr()[-3000:]}"
+        assert second.reply(None, "SAY good night", seconds=SLOW).strip() == "good night"
+        second.shutdown()
+    assert any("good morning" in str(r["body"]) for r in model.bodies(wire)[asked:])
+
+
+@pytest.mark.parametrize("name, tool", [("pi", "bash"), ("claude-code", "Bash")])
+def test_a_tool_that_is_switched_off_is_not_offered_to_the_model(
+    host: Host, model: Server, name: str, tool: str
+) -> None:
+    wire = PATHS[WIRES[name][0]]
+    settings = {"base_url": f"{model.url}/v1", "name": "scripted", "api_key": "dummy"}
+    offered: list[str] = []
+    for off in ([], [tool]):
+        asked = len(model.bodies(wire))
+        config = {"agent": name, "model": settings, "agent_options": {"disabled_tools": off}}
+        session = f"without-{len(off)}"
+        host.reply(None, "SAY hello", seconds=SLOW, session=session, **config)
+        offered.append(str([r["body"].get("tools") for r in model.bodies(wire)[asked:]]))
+        assert host.call("close", SLOW, session=session)["ok"] is True
+    name_of_it = f"'name': '{tool}'"
+    assert [name_of_it in tools for tools in offered] == [True, False]
