@@ -135,7 +135,8 @@ def claude_code() -> Installed:
         "/messages",
         links | _bins(f"{place}/packages", **{"claude": claude, "claude-agent-acp": acp}),
         files={f"{place}/.ready": ""},
-        env={"ENABLE_TOOL_SEARCH": "false"},  # else the model is offered no MCP tool at first
+        # Else MCP tools are hidden at first, and each turn is followed by a call for suggestions.
+        env={"ENABLE_TOOL_SEARCH": "false", "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "false"},
         pins=pins | {f"{HARNESSES}.claude_code.harness": {"ACP_VERSION": adapter}},
         gate="must",  # this Claude Code else judges each call with a model that it has not
     )
