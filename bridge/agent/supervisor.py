@@ -1,9 +1,10 @@
 """A running agent: its process and its connection, from start to the last of its descendants.
 
 Owns: telling why an agent is gone, exactly once, before any of its open calls is failed. Rules:
-an agent that closes stdout while it lives is killed and reported as `protocol`; one that exits is
-reported by code or signal, with the tail of its stderr, which has reached the daemon's own stderr
-by then. Agents run in the daemon's task group; sessions share one where they were forked.
+an agent that closes stdout while it lives is killed and reported as `protocol`, and so is one that
+closed its stdin, once there is something to tell it; one that exits is reported by code or signal,
+with the tail of its stderr, which has reached the daemon's own stderr by then. Agents run in the
+daemon's task group; sessions share one where they were forked.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -66,6 +67,8 @@ class Agent:
         self._room = room
         self._tap = tap
         self._reading = anyio.CancelScope()
+        self._deaf = anyio.Event()
+        """Set when something was written that it cannot read any more."""
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Starts the process, reports started, and returns when it and its family are gone.
@@ -81,6 +84,7 @@ class Agent:
                 family=self._family,
             ) as self.process:
                 assert self.process.stdin is not None
+                self.process.stdin.on_broken = self._deaf.set
                 connection = Connection(self.process.stdout, self.process.stdin, tap=self._tap)
                 async with anyio.create_task_group() as tasks:
                     inbound = Inbound(connection, tasks)
@@ -89,6 +93,7 @@ class Agent:
                     )
                     tasks.start_soon(self.process.stdin.run)
                     tasks.start_soon(self._watch_exit)
+                    tasks.start_soon(self._watch_stdin)
                     task_status.started()
                     await self._read(connection)
                     tasks.cancel_scope.cancel()
@@ -129,7 +134,8 @@ class Agent:
             words = f"the agent was stopped: {type(fault).__name__}: {fault}"
             return BridgeError(words, extra=extra)
         if lived and not self.stopping:
-            words = "the agent closed its stdout while it was running, and was stopped"
+            end = "stdin" if self._deaf.is_set() else "stdout"
+            words = f"the agent closed its {end} while it was running, and was stopped"
             return BridgeError(words, code="protocol", origin="agent", extra=extra)
         words = f"the agent ended ({status or 'killed'})"
         if status is not None and (meaning := self.exits.get(str(status.code))):
@@ -140,6 +146,15 @@ class Agent:
         """A grandchild may hold stdout open after the agent's exit: what is there is read, however
         long the host holds us back, then reading ends."""
         await self.process.wait()
+        await self._read_out()
+
+    async def _watch_stdin(self) -> None:
+        """What is written to an agent that closed its stdin is lost, and would be waited for."""
+        await self._deaf.wait()
+        await self._read_out()
+
+    async def _read_out(self) -> None:
+        """Reading ends a moment from now, with what is there."""
         await anyio.sleep(_EXIT_GRACE)
         while not self.process.stdout.waiting:  # noqa: ASYNC110 - the reader has no event for it
             await anyio.sleep(_EXIT_GRACE / 10)

@@ -113,8 +113,7 @@ class Live:
             raise request.fault("the server has ended")
         call = _Call(b"%d" % request.id)
         self._calls[call.key] = call
-        request.written = True
-        self._channel.post(request.body)
+        self._channel.write(request)
         return call
 
     def end(self, call: "_Call") -> None:

@@ -42,8 +42,8 @@ async def spawned(upstream: Upstream, family: Family, sink: Sink) -> AsyncGenera
         ):
             channel = StdioChannel(process, upstream.policy.max_result_bytes, sink)
             tasks.start_soon(channel.watch)
-            assert process.stdin is not None
-            tasks.start_soon(process.stdin.run)
+            tasks.start_soon(channel.watch_stdin)
+            tasks.start_soon(channel.stdin.run)
             yield channel
     except BridgeError as error:
         if error.code != "spawn_failed":
@@ -59,7 +59,11 @@ class StdioChannel:
     version: str | None = None
 
     def __init__(self, process: Process, ceiling: int, sink: Sink) -> None:
+        assert process.stdin is not None
         self._process = process
+        self.stdin = process.stdin
+        self._deaf = anyio.Event()
+        self.stdin.on_broken = self._deaf.set
         self._framer = LineFramer(ceiling)
         self._ceiling = ceiling
         self._sink = sink
@@ -78,11 +82,16 @@ class StdioChannel:
         await anyio.sleep(_LAST_WORDS)
         self._process.stdout.close()
 
+    async def watch_stdin(self) -> None:
+        """Ends the reading likewise where the server can be told nothing any more."""
+        await self._deaf.wait()
+        await anyio.sleep(_LAST_WORDS)
+        self._process.stdout.close()
+
     async def exchange(self, request: Outgoing) -> Answer:
         if self.ended:
             raise await self.died(request)
-        request.written = True
-        self.post(request.body)
+        self.write(request)
         return await self._answer(request)
 
     async def _answer(self, request: Outgoing) -> Answer:
@@ -126,13 +135,17 @@ class StdioChannel:
         limit = f"over the limit of {self._ceiling} bytes (max_result_bytes)"
         return Fault("rejected", f"the answer to {request.method} is {limit}")
 
+    def write(self, request: Outgoing) -> None:
+        """Writes a request; never waits. What a closed stdin did not take was not written."""
+        self.post(request.body)
+        request.written = not self.stdin.broken
+
     async def send(self, message: bytes) -> None:
         self.post(message)
 
     def post(self, message: bytes) -> None:
         """Writes a message; never waits."""
-        assert self._process.stdin is not None
-        self._process.stdin.post(message, b"\n")
+        self.stdin.post(message, b"\n")
 
     async def listen(self, ready: Callable[[], None]) -> None:
         ready()
@@ -149,7 +162,8 @@ class StdioChannel:
             await self._process.wait()
         status = self._process.status
         if status is None:
-            return request.fault("the server closed its stdout, but runs on")
+            end = "stdin" if self.stdin.broken else "stdout"
+            return request.fault(f"the server closed its {end}, but runs on")
         await self._process.drained_stderr(_LAST_WORDS)
         last = self._process.stderr_tail().strip()[-_STDERR_SHOWN:]
         return request.fault(

@@ -133,6 +133,21 @@ async def test_what_it_wrote_last_is_read_before_its_end_is_told() -> None:
         assert [item[0] for item in started.heard[1:]] == ["exit", "ended"]
 
 
+async def test_a_call_to_an_agent_that_closed_its_stdin_fails_with_what_it_said_before() -> None:
+    answer = r"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"heard\"}"
+    script = f'read line; exec 0<&-; printf "{answer}\\n"; echo deaf >&2; sleep 600'
+    async with running(script) as started:
+        started.call()
+        await until(lambda: started.heard and started.stderr)
+        started.call()
+        await started.agent.gone.wait()
+        death = started.agent.death
+        assert death is not None
+        assert (death.code, death.extra["stderr"]) == ("protocol", "deaf\n")
+        assert "closed its stdin" in death.message
+        assert started.heard == ["heard", ("exit", death), ("ended", death.message, True)]
+
+
 async def test_a_closed_stdout_of_a_living_agent_is_a_broken_protocol() -> None:
     async with running("exec 1>&-; sleep 600") as started:
         started.call()

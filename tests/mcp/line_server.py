@@ -35,6 +35,8 @@ def called(params):
     if "close-stdout" in MODES and first:
         os.close(1)
         time.sleep(600)
+    if "close-stdin" in MODES and first:
+        os.close(0)
     if "big" in MODES:
         return {"content": [{"type": "text", "text": "x" * 100_000}]}
     if "pid" in MODES:
@@ -91,3 +93,5 @@ for line in sys.stdin:
         continue
     if "id" in message and "method" in message:
         say({"jsonrpc": "2.0", "id": message["id"], **answer(message)})
+        if "close-stdin" in MODES and message["method"] == "tools/call":
+            time.sleep(600)

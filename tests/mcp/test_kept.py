@@ -79,6 +79,21 @@ async def test_a_death_in_mid_call_is_retried_as_the_mode_allows_on_a_new_proces
     assert "exit code 9" in lines.events[0]["cause"]
 
 
+@pytest.mark.parametrize("delivery", ["at-least-once", "safe", "never"])
+async def test_a_call_that_a_closed_stdin_did_not_take_is_made_by_a_new_process(
+    tmp_path: Path, delivery: str
+) -> None:
+    lines = Lines(tmp_path, "close-stdin")
+    async with McpProxy(lines.events.append) as proxy:
+        proxy.mount("a", [lines.entry], {"s": {**KEPT, "delivery": delivery}})
+        for number in range(2):
+            result = codec.decode(await proxy.call_tool("a", "s_echo", {"n": number}))
+            assert json.loads(result["content"][0]["text"]) == {"n": number}
+    assert len(lines.noted) == 2
+    assert [event["outcome"] for event in lines.events] == ["answer", "opening", "answer"]
+    assert "closed its stdin" in lines.events[1]["cause"]
+
+
 async def test_a_server_that_cannot_start_is_told_with_its_last_words(tmp_path: Path) -> None:
     lines = Lines(tmp_path, "refuse")
     async with McpProxy(lines.events.append) as proxy:
