@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bridge.io.exchange import Exchange, TooLarge
 from bridge.io.httpclient import Call, Parts
-from bridge.io.httppool import Cut, Pool, UpstreamError, UpstreamTimeout
+from bridge.io.httppool import Pool, UpstreamError, UpstreamTimeout
 from bridge.model import answers, dialects, facts, models_list
 from bridge.model.body import CEILING, Mended, Mender, Unreadable
 from bridge.model.encodings import TooLong
@@ -119,8 +119,6 @@ class Relay:
         except (TooLarge, TooLong) as refused:
             outcome, error = "refused", str(refused)
             await self._answer("too_large", str(refused))
-        except Cut as cut:
-            outcome, error = "cut", str(cut)
         except UpstreamError as failed:
             outcome, error = "cut" if exchange.status is not None else "failed", str(failed)
             late = isinstance(failed, UpstreamTimeout)

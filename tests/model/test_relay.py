@@ -223,6 +223,28 @@ async def test_a_broken_head_gives_502(head: bytes) -> None:
         assert len(stand.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("body", "options"),
+    [
+        (b"Transfer-Encoding: chunked\r\n\r\nno length\r\n", {}),
+        (b"Content-Length: 9\r\n\r\n{}", {"drop_unoffered_calls": True}),
+        (b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}", {"drop_unoffered_calls": True}),
+    ],
+)
+async def test_a_body_that_breaks_before_anything_was_passed_on_gives_502(
+    body: bytes, options: dict[str, bool]
+) -> None:
+    async def script(peer: Peer, stand: Stand) -> None:
+        stand.requests.append(await read_request(peer))
+        await peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + body)
+
+    async with standing(script, **options) as stand:
+        found = await stand.exchange(stand.request(NULL))
+        assert found.startswith(b"HTTP/1.1 502 ")
+        assert json.loads(found.partition(b"\r\n\r\n")[2])["error"]["code"] == "model_upstream"
+        assert len(stand.requests) == 1
+
+
 async def test_an_idle_upstream_gives_504_where_a_limit_was_set() -> None:
     async def script(peer: Peer, stand: Stand) -> None:
         await peer.rest()
