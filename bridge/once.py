@@ -13,7 +13,7 @@ import anyio
 from bridge import log
 from bridge.app import Ending, drain, observers, policy, recording, watch_signals
 from bridge.config import Settings, backend
-from bridge.errors import BridgeError, UsageError
+from bridge.errors import BridgeError, UsageError, invalid_request
 from bridge.host import responses
 from bridge.host.server import HostServer
 from bridge.io import stdio
@@ -127,17 +127,22 @@ async def _prompt(session: Session, config: Config) -> responses.Response:
     path = Path(config.session_path) if config.session_path else None
     try:
         if path is not None and path.exists():
-            known = path.read_text().strip()
+            known = path.read_text(encoding="utf-8").strip()
+            if not known:
+                raise invalid_request(
+                    f"session_path {path} is empty: it names no session; remove it for a new one"
+                )
             await opening.restore(session, None, known, config)
         result = await _turn(session, config)
         response = responses.turn(request, result, allow_empty=quirks.allows_empty(session, config))
         if response["ok"] and path is not None and not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(session.session_id or "")
+            path.write_text(session.session_id or "", encoding="utf-8")
     except BridgeError as error:
         return responses.failure(request, error)
-    except OSError as error:
-        words = f"session_path {config.session_path}: {error.strerror}"
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else f"not text: {error}"
+        words = f"session_path {config.session_path}: {reason}"
         return responses.failure(request, BridgeError(words, code="invalid_request"))
     return response
 

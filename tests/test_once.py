@@ -116,6 +116,10 @@ def test_a_session_path_that_cannot_be_used_is_named(once: Once) -> None:
     assert "folder" in once.run("say x", code=1, session_path="folder")
     (once.directory / "file").write_text("s")
     assert "file/below" in once.run("say x", code=1, session_path="file/below")
+    (once.directory / "empty").write_text("\n")
+    assert "names no session" in once.run("say x", code=1, session_path="empty")
+    (once.directory / "binary").write_bytes(b"\xff")
+    assert "binary: not text" in once.run("say x", code=1, session_path="binary")
 
 
 def test_a_turn_without_text_fails_unless_its_tools_may_speak_for_it(once: Once) -> None:
