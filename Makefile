@@ -54,7 +54,10 @@ bench: setup ## the daemon against the reference daemon: ratios and bars
 	@$(INSTALL) verifiers-0.4 reference
 	$(BIN)/python -m bench $(ARGS)
 
-conformance: setup ## the official MCP suite, with the proxy and without: the same verdicts
+conformance: setup ## our agent, daemon and client by our suite; the MCP proxy by the official one
+	$(BIN)/python -m tests.conformance.embedded --failed
+	$(BIN)/python -m conformance daemon --failed -- $(BIN)/acp-mcp-bridge stream
+	$(BIN)/python -m conformance client --failed -- $(BIN)/python tests/conformance/daemon_client.py
 	@$(INSTALL) node node-mcp
 	$(BIN)/python -m tests.peers.conformance.compare
 

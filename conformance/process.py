@@ -123,7 +123,7 @@ class Child:
                 with suppress(ProcessLookupError):
                     os.killpg(self.pid, number)
             await self.exit_code(_GRACE)
-            await self.survivors(grace)
+            await self.survivors(grace / 4)
             for pid in marked(self.marker):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)

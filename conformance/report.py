@@ -49,7 +49,7 @@ def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
     words += [f"{advised} SHOULD failed"] if advised else []
     words += [f"{untried} not tried"] if (untried := count(outcomes, "not tried")) else []
     verdict = "does not conform" if broken else "conforms"
-    if not broken and not count(outcomes, "passed"):
+    if count(outcomes, "not tried") == len(outcomes):
         verdict = "nothing was found out"
     return f"{', '.join(words)} in {seconds:.1f} s: {verdict}"
 

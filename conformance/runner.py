@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, cast
 
 from conformance.check import Broken, Check, NotTried, Outcome, Verdict
+from conformance.process import CannotStart
 
 
 class Laboratory(Protocol):
@@ -46,6 +47,11 @@ async def run(
         except Broken as broken:
             verdict, words = "failed", str(broken)
             lines = broken.lines or lab.since(mark)
+        except CannotStart:
+            raise
+        except Exception as error:  # noqa: BLE001 - one check must not take the others with it
+            verdict = "not tried"
+            words = f"the check could not cope with what came: {type(error).__name__}: {error}"
         seconds = time.monotonic() - began
         await lab.tidy()
         named = cast("Check[object]", check)

@@ -99,6 +99,7 @@ class Client:
         self.judge = Judge("agent", faults)
         self.messages: list[Message] = []
         self.sessions: set[str] = set()
+        """The ids that updates may have: of sessions made or opened here."""
         self.agent: Json = {}
         """The initialize result."""
         self.capabilities: Json = {}
@@ -144,6 +145,8 @@ class Client:
             call = self._open.pop(key(message.get("id")), None) if "method" not in message else None
             if call is not None:
                 call.message, call.at = message, len(self.messages)
+                if call.method in ("session/new", "session/fork"):
+                    self.sessions.add(str(mapping(message.get("result")).get("sessionId")))
             self.messages.append(message)
             if "method" in message and "id" in message:
                 await self._asked(message)
@@ -204,6 +207,8 @@ class Client:
         ident = next(self._ids) if ident is None else ident
         message = {"jsonrpc": "2.0", "id": ident, "method": method, "params": params}
         call = self._open[key(ident)] = Call(self, ident, method)
+        if method in ("session/load", "session/resume"):
+            self.sessions.add(str(mapping(params).get("sessionId")))
         self.judge.heard(message)
         return call, compact(message).encode() + b"\n"
 
@@ -239,9 +244,7 @@ class Client:
         return self.agent
 
     async def new_session(self, cwd: str, **more: Any) -> Json:
-        result = await self.request("session/new", {"cwd": cwd, "mcpServers": [], **more})
-        self.sessions.add(str(result.get("sessionId")))
-        return result
+        return await self.request("session/new", {"cwd": cwd, "mcpServers": [], **more})
 
     async def begin(self, session: str, *blocks: str | Json) -> Turn:
         """Sends a prompt."""

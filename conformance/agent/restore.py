@@ -32,7 +32,6 @@ async def restored(lab: Lab, method: str) -> tuple[Client, list[Json]]:
     which must be a result."""
     session = await used(lab, method)
     client = await lab.fresh()
-    client.sessions.add(session)
     call = await client.start(method, params(lab, session))
     await call.result()
     return client, client.updates(session, call.began, call.at)
@@ -147,7 +146,6 @@ async def fork_works(lab: Lab) -> None:
     client = await lab.client()
     forked = (await client.request("session/fork", params(lab, session))).get("sessionId")
     expect(isinstance(forked, str) and forked != session, f"the new id is {compact(forked)}")
-    client.sessions.add(str(forked))
     await (await client.prompt(str(forked), lab.options.prompt)).reason()
 
 

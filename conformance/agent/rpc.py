@@ -140,4 +140,4 @@ async def cancel_request(lab: Lab) -> None:
         await client.cancel(session)
     message = await turn.call.answer()
     code = mapping(message.get("error")).get("code", CANCELLED)
-    expect(code == CANCELLED, f"the error is {compact(message['error'])}")
+    expect(code == CANCELLED, f"the error is {compact(message.get('error'))}")

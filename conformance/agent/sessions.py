@@ -31,7 +31,6 @@ async def new(lab: Lab) -> None:
         raise NotTried("the agent wants authentication first: --auth-method ID")
     session = (await call.result()).get("sessionId")
     expect(isinstance(session, str) and session, f"the sessionId is {compact(session)}")
-    client.sessions.add(str(session))
 
 
 @SUITE.check(
@@ -129,7 +128,6 @@ async def mcp_stdio(lab: Lab) -> None:
     meta = lab.options.session_meta
     params = {"cwd": lab.cwd, "mcpServers": [server], **({"_meta": meta} if meta else {})}
     session = str((await client.request("session/new", params)).get("sessionId"))
-    client.sessions.add(session)
     if not await mark.exists():
         # Some connect when they first need to.
         await lab.refuse_error(await client.prompt(session, lab.options.prompt))
