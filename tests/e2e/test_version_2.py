@@ -54,6 +54,19 @@ def desk(
     assert faults(trace) == []
 
 
+@pytest.mark.parametrize("name", ["pi", "copilot"])
+def test_an_agent_of_version_1_is_offered_2_and_loses_nothing(
+    name: str, tmp_path: Path, model: Server, tools: Server
+) -> None:
+    recipe = RECIPES[name](tmp_path / "home", model.url, tools.url)
+    with Host(tmp_path, environment=recipe.environment) as host:
+        host.hello()
+        config = {"command": recipe.command, "protocol_version": 2} | recipe.config
+        assert host.call("open", SLOW_START, config=config)["result"]["protocol_version"] == 1
+        assert host.prompt(None, "SAY hello", seconds=SLOW_START)["result"]["reply"] == "hello"
+        host.shutdown()
+
+
 @pytest.mark.parametrize("desk", BOTH, indirect=True)
 def test_two_turns_a_tool_and_the_end(desk: Desk) -> None:
     config = desk.config | {"command": desk.recipe.command}

@@ -67,6 +67,30 @@ def test_an_agent_s_own_turn_is_told_and_numbered(room: Room) -> None:
     assert (response["turn"], response["result"]["reply"]) == (3, "third")
 
 
+def test_what_is_queued_waits_for_the_agent_s_own_turn(room: Room) -> None:
+    opened(room)
+    room.reply(f"say first\nlater {json.dumps(['running', room.gate('on'), 'idle'])}")
+    room.event("turn", state="started")
+    assert room.ok("send", message="say queued", message_id="q")["outcome"] == "accepted"
+    room.go("on")
+    ended = room.wait(lambda: room.events("turn", state="ended", message_ids=["q"]))
+    assert (ended[0]["turn"], ended[0]["result"]["reply"]) == (3, "queued")
+
+
+def test_a_turn_without_text_is_answered_when_the_agent_goes_on(room: Room) -> None:
+    opened(room)
+    own = ["running", "say found it", "idle"]
+    response = room.prompt(f"{call(toolCallId='c')}\nlater {json.dumps(own)}")
+    assert (response["ok"], response["result"]["reply"]) == (True, "")
+    assert room.event("turn", state="ended")["result"]["reply"] == "found it"
+
+
+def test_deadlines_hold_for_the_agent_s_own_turn(room: Room) -> None:
+    opened(room, turn_timeout=1, close_grace=0.3)
+    room.reply(f"say first\nlater {json.dumps(['running', 'oncancel ignore', 'wait never'])}")
+    assert room.event("turn", state="ended")["code"] == "timeout"
+
+
 def test_a_prompt_waits_for_the_agent_s_own_turn(room: Room) -> None:
     opened(room)
     own = ["running", "say mine", room.gate("on"), "idle"]
