@@ -21,6 +21,7 @@ NEVER = {
     *("argparse", "tomllib", "email", "http", "urllib.request", "ssl", "xml", "sqlite3"),
     *("multiprocessing", "concurrent.futures.process", "unittest", "pdb", "hypothesis"),
     *("bridge.trace", "bridge.loop_agent", "bridge.client", "bridge.once", "bridge.cli.frame"),
+    *("bridge.session.placement", "bridge.session.states", "bridge.agent.profile"),
     *("bridge.agent.files", "bridge.agent.terminals", "bridge.io.httpclient", "conformance"),
 }
 ONLY_ON = {"trio": {"trio", "attr", "attrs", "outcome"}, "uvloop": {"uvloop"}, "asyncio": set()}

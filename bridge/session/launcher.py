@@ -30,7 +30,8 @@ from protocol_schemas.host import Config
 
 if TYPE_CHECKING:
     from bridge.agent.terminals import Terminals
-    from bridge.session.placement import Placement, State
+    from bridge.session.placement import Placement
+    from bridge.session.states import State
     from protocol_schemas.profile import Profile
 
 VERSIONS = (1, 2)
@@ -151,11 +152,11 @@ class Launcher:
 
     async def _place(self, name: str, config: Config) -> "Placement":
         """The agent of a profile, its state in the directory that the session has, or gets."""
-        from bridge.session import placement  # only where an agent is named
+        from bridge.session import placement, states  # only where an agent is named
 
         state = self._states.get(name)
         if state is None:
-            state = self._states[name] = await placement.make_state(config)
+            state = self._states[name] = await states.make(config.agent_options.state)
         return await placement.place(
             name,
             config,

@@ -1,14 +1,13 @@
 """An agent named by its profile, made ready to be started: its endpoints, its files, its state.
 
 Owns: the order of those steps (the proxies' URLs must be known before a file is written that names
-them) and the state directory. Rules: the directory and what is in it are the user's alone; what the
-host gives in `config.env` and `config.session_meta` wins over the profile. Imported only for a
-`config.agent`; called by `bridge.session.launcher`.
+them). Rules: files are the user's alone; what the host gives in `config.env` and
+`config.session_meta` wins over the profile. Imported only for a `config.agent`; called by
+`bridge.session.launcher`.
 """
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -23,24 +22,13 @@ from bridge.agent.rendering import Inputs, Places, Rendered, Written
 from bridge.errors import BridgeError, UsageError, invalid_request, unsupported
 from bridge.session import translate
 from bridge.session.proxies import Proxies, endpoint_of
+from bridge.session.states import State
 from bridge.wire import codec
 from protocol_schemas.acp import AgentCapabilities
 from protocol_schemas.host import Config
 from protocol_schemas.profile import Profile
 
 Json = dict[str, Any]
-
-
-class State(NamedTuple):
-    """Where an agent keeps its own files for a session; `kept` ones are the host's to remove."""
-
-    path: Path
-    kept: bool
-
-    async def remove(self) -> None:
-        """Removes it, unless it is kept."""
-        if not self.kept:
-            await anyio.to_thread.run_sync(partial(shutil.rmtree, self.path, ignore_errors=True))
 
 
 class Placement(NamedTuple):
@@ -142,22 +130,6 @@ async def _place(
     if rendered.node is not None:
         environment["PATH"] = f"{rendered.node}{os.pathsep}{environment.get('PATH', os.defpath)}"
     return Placement(chosen, rendered.argv, environment, rendered, config.system_prompt, state)
-
-
-async def make_state(config: Config) -> State:
-    """The state directory for a session: the host's, or a new one; raises BridgeError."""
-    try:
-        return await anyio.to_thread.run_sync(_make_state, config.agent_options.state)
-    except OSError as error:
-        raise invalid_request(f"config.agent_options.state: {error}") from None
-
-
-def _make_state(given: str | None) -> State:
-    if given is None:
-        return State(Path(tempfile.mkdtemp(prefix="acp-mcp-bridge-")), kept=False)
-    path = Path(given).absolute()
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return State(path, kept=True)
 
 
 def _chosen(config: Config, environment: Mapping[str, str]) -> Profile:
