@@ -9,6 +9,7 @@ import os
 import signal
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 
 import anyio
 from anyio.abc import TaskStatus
@@ -127,7 +128,9 @@ def observers(recorder: "Recorder | None") -> Observers:
     from bridge.trace.exchanges import exchange_tap
 
     mcp = recorder.tap("mcp", framing="packets")
-    return Observers(recorder.taps, recorder.record, exchange_tap(recorder), recorder.secret, mcp)
+    heads = partial(recorder.record, "mcp", "http")
+    exchanges = exchange_tap(recorder)
+    return Observers(recorder.taps, recorder.record, exchanges, recorder.secret, mcp, heads)
 
 
 def policy(settings: Settings) -> Policy:

@@ -94,7 +94,12 @@ class HttpChannel:
     ) -> Reply:
         try:
             return await self._origin.open(
-                method, headers, body, tasks=self._tasks, written=written
+                method,
+                headers,
+                body,
+                tasks=self._tasks,
+                written=written,
+                rpc=None if request is None else request.id,
             )
         except Broken as error:
             if error.connecting:

@@ -6,7 +6,7 @@ Made by `bridge.mcp.service`, one a mount; looked at through `bridge.mcp.view`.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -24,6 +24,9 @@ from bridge.mcp.server import Server
 from bridge.mcp.session import Deaf, Session
 from bridge.mcp.settings import Upstream
 from bridge.wire import codec
+
+if TYPE_CHECKING:
+    from bridge.mcp.origin import Heads
 
 Json = dict[str, Any]
 Told = Callable[[str, str], None]
@@ -46,10 +49,13 @@ class Hub:
         tasks: TaskGroup,
         on_event: Callable[[Json], None],
         tap: Tap | None = None,
+        heads: "Heads | None" = None,
         alive: Callable[[], None] = unheeded,
         short_names: bool = False,
     ) -> None:
-        self.servers = {upstream.name: Server(upstream, family, tasks) for upstream in upstreams}
+        self.servers = {
+            upstream.name: Server(upstream, family, tasks, heads) for upstream in upstreams
+        }
         self.catalogues = {
             name: Catalogue(server, tasks, self._listed_anew, heard=self._is_heard)
             for name, server in self.servers.items()

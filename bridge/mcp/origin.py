@@ -8,6 +8,7 @@ into one the server is just closing. Called by `http_channel` and `sse_channel`.
 import os
 import time
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import anyio
@@ -23,6 +24,8 @@ from bridge.rules import retry
 from bridge.wire import http_head
 
 Headers = list[tuple[str, str]]
+Heads = Callable[[dict[str, Any]], None]
+"""Is told of each exchange, when the head of its response is there (docs/trace-format.md)."""
 
 _KEPT_SECONDS = 3.0
 _REDIRECTS = 5
@@ -43,8 +46,10 @@ class Broken(Exception):
 class Origin:
     """One server's. `deaf`: it has been seen to have no stream of its own (GET)."""
 
-    def __init__(self, upstream: Upstream) -> None:
+    def __init__(self, upstream: Upstream, heads: Heads | None = None) -> None:
         self.url = upstream.url
+        self._name = upstream.name
+        self._heads = heads
         self.deaf = False
         self._headers = list(upstream.headers)
         self._place = _place(upstream.url)
@@ -66,12 +71,13 @@ class Origin:
         tasks: TaskGroup,
         written: Callable[[], None] = lambda: None,
         url: str | None = None,
+        rpc: int | None = None,
     ) -> "Reply":
         """Sends a request and gives its response's head; raises Broken.
 
-        `written` is called when its bytes have begun to go out. Redirects within the origin that
-        keep the method (307, 308) are followed; others are an answer like any other. `tasks` must
-        outlive the reply.
+        `rpc`: the id of the JSON-RPC request in its body. `written` is called when its bytes have
+        begun to go out. Redirects within the origin that keep the method (307, 308) are followed;
+        others are an answer like any other. `tasks` must outlive the reply.
         """
         target = url or self.url
         for _ in range(_REDIRECTS):
@@ -81,7 +87,7 @@ class Origin:
                     "its headers are for this server alone",
                     final=True,
                 )
-            reply = await self._exchange(method, target, headers, body, written, tasks)
+            reply = await self._exchange(method, target, headers, body, written, tasks, rpc)
             location = reply.header("location") if reply.status in (307, 308) else ""
             if not location:
                 return reply
@@ -97,8 +103,10 @@ class Origin:
         body: bytes,
         written: Callable[[], None],
         tasks: TaskGroup,
+        rpc: int | None,
     ) -> "Reply":
         target, pairs = self._head(url, headers, body)
+        began = time.monotonic()
         held = _Held(Call(self._pool, method, target, pairs, [body] if body else ()))
         try:
             await held.enter(tasks if len(body) > _LARGE else None)
@@ -107,7 +115,11 @@ class Origin:
         written()
         reply = Reply(held)
         try:
-            reply.take(await held.call.head())
+            head = await held.call.head()
+            reply.take(head)
+            if self._heads is not None:
+                seconds = time.monotonic() - began
+                self._heads(_told(self._name, rpc, method, url, pairs, head, seconds))
         except UpstreamError as error:
             await reply.close()
             raise Broken(str(error)) from None
@@ -230,6 +242,32 @@ class Reply:
         held, self._held = self._held, None
         if held is not None:
             await held.leave()
+
+
+def _told(
+    server: str,
+    rpc: int | None,
+    method: str,
+    url: str,
+    headers: http_head.Headers,
+    response: http_head.Response,
+    seconds: float,
+) -> dict[str, Any]:
+    return {
+        "server": server,
+        "rpc": rpc,
+        "method": method,
+        "url": url,
+        "headers": _texts(headers),
+        "status": response.status,
+        "reason": response.reason.decode("latin-1"),
+        "response_headers": _texts(response.headers),
+        "seconds": round(seconds, 6),
+    }
+
+
+def _texts(headers: http_head.Headers) -> list[list[str]]:
+    return [[name.decode("latin-1"), value.decode("latin-1")] for name, value in headers]
 
 
 def _place(url: str) -> httppool.Origin:

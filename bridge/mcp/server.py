@@ -7,6 +7,7 @@ one server (headers, environment, cookies, ids) reaches another. Made by `bridge
 import os
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio.abc import TaskGroup
@@ -21,6 +22,9 @@ from bridge.mcp.settings import Upstream
 from bridge.wire import codec
 from bridge.wire.jsonrpc import Notification, Request
 
+if TYPE_CHECKING:
+    from bridge.mcp.origin import Heads
+
 LEAVE_TAKING = 2.0
 _DOUBT = 60.0
 _SECRET = 6
@@ -29,7 +33,9 @@ _SECRET = 6
 class Server:
     """`abouts` are what the server last said of itself, in each era."""
 
-    def __init__(self, upstream: Upstream, family: Family, tasks: TaskGroup) -> None:
+    def __init__(
+        self, upstream: Upstream, family: Family, tasks: TaskGroup, heads: "Heads | None" = None
+    ) -> None:
         self.upstream = upstream
         self.name = upstream.name
         self.policy = upstream.policy
@@ -53,7 +59,7 @@ class Server:
             # Loaded here: a session with stdio servers alone needs no HTTP client.
             from bridge.mcp.origin import Origin
 
-            self._origin = Origin(upstream)
+            self._origin = Origin(upstream, heads)
 
     def close(self) -> None:
         """Closes what is kept: connections, a process."""

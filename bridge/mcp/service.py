@@ -15,7 +15,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bridge.errors import RequestFailed, UsageError, invalid_request
 from bridge.io import httpserver
@@ -31,6 +31,9 @@ from bridge.mcp.messages import Answer
 from bridge.mcp.settings import Upstream
 from bridge.wire import codec, http_guard, jsonrpc
 from bridge.wire.codec import Raw
+
+if TYPE_CHECKING:
+    from bridge.mcp.origin import Heads
 
 Json = dict[str, Any]
 OnEvent = Callable[[Json], None]
@@ -72,6 +75,7 @@ class McpProxy:
         on_life: Callable[[str], None] | None = None,
         family: Family | None = None,
         tap: Tap | None = None,
+        heads: "Heads | None" = None,
         environment: Mapping[str, str] | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -81,6 +85,7 @@ class McpProxy:
         self._on_life = on_life
         self._family = family or Family()
         self._tap = tap
+        self._heads = heads
         self._environment = os.environ if environment is None else environment
         self._listen = httpserver.listen(host, port, allow_remote=allow_remote)
         self._front = HttpFront(allow_remote=allow_remote)
@@ -172,6 +177,7 @@ class McpProxy:
             tasks=self._tasks,
             on_event=on_event,
             tap=self._tap,
+            heads=self._heads,
             alive=alive,
             short_names=short_names,
         )

@@ -28,14 +28,15 @@ def unnoted(
 
 
 class Observers(NamedTuple):
-    """`taps` see agents' pipes, `exchanges` and `mcp` the proxies' traffic; `note` hears of events,
-    `secret` of values (by name) that must not be shown."""
+    """`taps` see agents' pipes, `exchanges`, `mcp` and `mcp_heads` the proxies' traffic; `note`
+    hears of events, `secret` of values (by name) that must not be shown."""
 
     taps: Taps | None = None
     note: Note = unnoted
     exchanges: ExchangeTap | None = None
     secret: Callable[[str, str], None] | None = None
     mcp: Tap | None = None
+    mcp_heads: Callable[[dict[str, Any]], None] | None = None
 
 
 UNOBSERVED = Observers()

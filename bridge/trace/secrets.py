@@ -94,9 +94,10 @@ def of_headers(headers: Iterable[tuple[str, str]]) -> Iterator[Secret]:
 
 def of_event(fields: bytes) -> Iterator[Secret]:
     """The credentials among the headers that an event shows (`data.headers`, pairs)."""
-    headers = _field(_mapping(fields), "data").get("headers")
-    named = [pair for pair in _pairs(headers) if is_secret_name(pair[0]) or "cookie" in pair[0]]
-    yield from of_headers(named)
+    data = _field(_mapping(fields), "data")
+    for headers in (data.get("headers"), data.get("response_headers")):
+        named = [pair for pair in _pairs(headers) if is_secret_name(pair[0]) or "cookie" in pair[0]]
+        yield from of_headers(named)
 
 
 def of_url(name: str, url: str) -> Iterator[Secret]:

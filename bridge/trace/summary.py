@@ -252,6 +252,9 @@ _EVENTS: dict[tuple[str, str], Callable[[Fields], str]] = {
     ("mcp", "attempt"): lambda data: _pairs(
         data, "server", "tool", "attempt", "outcome", "status", "cause"
     ),
+    ("mcp", "http"): lambda data: " ".join(
+        str(data.get(name)) for name in ("method", "url", "status", "reason") if data.get(name)
+    ),
     ("model", "request"): lambda data: "",
     ("model", "forward"): lambda data: str(data.get("target", "")),
     ("model", "response"): lambda data: f"{data.get('status')} {data.get('reason', '')}",

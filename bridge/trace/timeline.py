@@ -128,7 +128,7 @@ def _is_failure(event: Event) -> bool:
             outcome = data.get("outcome")
             return event.kind == "end" and (outcome != "complete" or _is_bad(data.get("status")))
         case "mcp":
-            return data.get("outcome") not in (None, "answer")
+            return data.get("outcome") not in (None, "answer") or _is_bad(data.get("status"))
         case "process":
             return bool(data.get("exit_code")) or bool(data.get("signal"))
         case _:

@@ -55,6 +55,8 @@ class Attempt(msgspec.Struct):
     cause: str = ""
     request: Entry | None = None
     response: Entry | None = None
+    http: dict[str, Any] = {}
+    """The heads of its HTTP exchange (an event `http`), where it was one."""
 
 
 class Span(msgspec.Struct):
@@ -86,6 +88,7 @@ class Traffic:
         self.end = 0.0
         self._open: dict[int | None, Exchange] = {}
         self._sent: list[Entry] = []
+        self._heads: dict[tuple[str, str], dict[str, Any]] = {}
         self._tools: dict[tuple[int | None, str | None, str], Span] = {}
         for entry in entries:
             self.end = entry.event.t
@@ -149,6 +152,9 @@ class Traffic:
 
     def _mcp(self, entry: Entry) -> None:
         event, data = entry.event, entry.event.data
+        if event.kind == "http":
+            self._heads[str(data.get("server")), str(data.get("rpc"))] = data
+            return
         if event.kind != "attempt":
             if event.dir == "out" and entry.role == "request":
                 self._sent.append(entry)
@@ -173,8 +179,12 @@ class Traffic:
                 cause=str(data.get("cause") or ""),
                 request=request,
                 response=None if request is None else request.partner,
+                http={} if request is None else self._http(str(data.get("server")), request),
             )
         )
+
+    def _http(self, server: str, request: Entry) -> dict[str, Any]:
+        return self._heads.pop((server, str(request.id)), {})
 
     # the rest
 
@@ -219,7 +229,12 @@ class Traffic:
 
 
 def _headers(data: dict[str, Any]) -> Headers:
-    pairs: list[list[str]] = data.get("headers") or []
+    return headers_of(data, "headers")
+
+
+def headers_of(data: dict[str, Any], name: str) -> Headers:
+    """The headers that an event shows under a name."""
+    pairs: list[list[str]] = data.get(name) or []
     return [(str(name), str(value)) for name, value in pairs]
 
 

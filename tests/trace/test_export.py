@@ -45,6 +45,10 @@ def run() -> Script:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo"}}
     for number, outcome in ((1, "refused"), (2, "answer")):
         script.add("mcp", "out", msg=call | {"id": number})
+        http = {"server": "s", "rpc": number, "method": "POST", "url": "http://m:2/mcp?v=1"}
+        http |= {"headers": [["Mcp-Method", "tools/call"]], "status": 503 if number == 1 else 200}
+        http |= {"reason": "x", "response_headers": [["Content-Type", "text/event-stream"]]}
+        script.add("mcp", kind="http", data=http)
         if outcome == "answer":
             script.add("mcp", "in", msg={"jsonrpc": "2.0", "id": 2, "result": {"content": []}})
         data = {"server": "s", "tool": "echo", "attempt": number, "outcome": outcome}
@@ -88,8 +92,20 @@ def test_har_has_each_exchange_and_attempt_with_its_times() -> None:
     assert exchange["startedDateTime"] == "2026-01-01T00:00:00.060+00:00"
     assert (exchange["time"], exchange["timings"]["wait"]) == (50, 20)
     assert [piece["time"] for piece in exchange["_pieces"]] == [30, 40]
+    assert first["request"]["url"] == "http://m:2/mcp?v=1"
+    assert first["request"]["queryString"] == [{"name": "v", "value": "1"}]
+    assert first["request"]["headers"] == [{"name": "Mcp-Method", "value": "tools/call"}]
+    assert [entry["response"]["status"] for entry in (first, second)] == [503, 200]
+    assert second["response"]["headers"] == [{"name": "Content-Type", "value": "text/event-stream"}]
+    assert second["comment"] == "MCP attempt 2 of echo (answer)"
+
+
+def test_an_attempt_that_was_no_http_says_so() -> None:
+    script = run()
+    script.records = [record for record in script.records if record.get("kind") != "http"]
+    _, first, second = har.document(HEAD, Traffic(script.entries()))["log"]["entries"]
     assert first["request"]["url"] == "http://mcp.invalid/s/echo"
-    assert "attempt 2 (answer)" in second["comment"]
+    assert "without HTTP heads" in second["comment"]
 
 
 # Chrome trace events

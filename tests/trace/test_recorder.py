@@ -17,6 +17,7 @@ from tests.conftest import Spawn
 from tests.peers.agent import scripted
 from tests.peers.host import DAEMON, Host
 from tests.peers.processes import wait_until
+from tests.peers.servers import mcp_server
 
 
 @pytest.fixture
@@ -88,6 +89,32 @@ def test_no_canary_is_in_the_file(spawn: Spawn, file: Path) -> None:
     assert text.count(b"[secret ") > 10
     assert b"CANARY" not in text
     assert "CANARY" not in host.stderr()
+
+
+def test_a_call_to_an_mcp_server_has_its_http_heads_without_secrets(
+    spawn: Spawn, file: Path, tmp_path: Path
+) -> None:
+    with mcp_server(tmp_path / "mcp.log") as tools:
+        host = spawn("--record", str(file))
+        host.hello()
+        headers = {"tiny": {"X-Tok": "CANARY-3", "Authorization": "Basic OkNBTkFSWS00LWxvbmc="}}
+        config = {"mcp_urls": {"tiny": tools.url}, "mcp_headers": headers}
+        answer = host.call("call_tool", name="tiny_echo", arguments={"message": "é"}, config=config)
+        assert answer["ok"] is True, answer
+        host.shutdown()
+    found = [event for event in events(file, "mcp") if event.kind == "http"]
+    [call] = [
+        event.content for event in events(file, "mcp", "out") if b'"tools/call"' in event.content
+    ]
+    [http] = [event.data for event in found if event.data["rpc"] == json.loads(call)["id"]]
+    assert (http["server"], http["method"], http["url"]) == ("tiny", "POST", tools.url)
+    assert http["status"] == 200
+    assert ["X-Tok", "[secret tiny.X-Tok]"] in http["headers"]
+    assert "content-type" in {name.lower() for name, _ in http["response_headers"]}
+    text = file.read_bytes()
+    assert b"CANARY" not in text
+    assert b"Q0FOQVJZLTQ" not in text
+    assert b"NBTkFSWS00LWxvbm" not in text
 
 
 def test_secrets_are_kept_where_that_is_asked_for(spawn: Spawn, file: Path) -> None:

@@ -1,8 +1,9 @@
 """Model and MCP traffic as HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec), for the
 network panels of browsers.
 
-Owns: the mapping. Rule: an MCP attempt is recorded as JSON-RPC, without its HTTP heads, and says so
-in its comment; a streamed answer keeps the time of each piece in `_pieces`.
+Owns: the mapping. Rules: an MCP attempt has the heads of the exchange that carried it; one over
+stdio, or that got no response, has none, and says so in its comment. A streamed answer keeps the
+time of each piece in `_pieces`.
 """
 
 import base64
@@ -12,7 +13,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from bridge import __version__
-from bridge.trace.traffic import Attempt, Exchange, Headers, Traffic
+from bridge.trace.traffic import Attempt, Exchange, Headers, Traffic, headers_of
 from bridge.wire import codec
 from protocol_schemas.trace import Head
 
@@ -62,24 +63,27 @@ def _exchange(exchange: Exchange, began: datetime) -> Json:
 def _attempt(attempt: Attempt, began: datetime) -> Json:
     request = attempt.request.event.content or b"" if attempt.request else b""
     answer = attempt.response.event.content or b"" if attempt.response else b""
-    status = attempt.entry.event.data.get("status")
-    kind = "application/json"
+    http, kind = attempt.http, "application/json"
+    status = http.get("status", attempt.entry.event.data.get("status"))
+    place = f"{quote(attempt.server, safe='')}/{quote(attempt.tool, safe='')}"
+    sent = headers_of(http, "headers") or [("Content-Type", kind)]
+    received = headers_of(http, "response_headers") or [("Content-Type", kind)]
     entry = _entry(
         began,
         attempt.start,
         attempt.end,
-        method="POST",
-        url=f"http://mcp.invalid/{quote(attempt.server, safe='')}/{quote(attempt.tool, safe='')}",
-        request_headers=[("Content-Type", kind)],
+        method=http.get("method", "POST"),
+        url=http.get("url", f"http://mcp.invalid/{place}"),
+        request_headers=sent,
         request=request,
         status=status if isinstance(status, int) else (200 if not attempt.failed else 0),
-        reason=attempt.cause,
-        response_headers=[("Content-Type", kind)],
+        reason=http.get("reason", attempt.cause),
+        response_headers=received,
         content=_content(answer, kind),
         timings={"send": 0, "wait": _ms(attempt.end - attempt.start), "receive": 0},
     )
-    words = f"MCP attempt {attempt.number} ({attempt.outcome}); recorded as JSON-RPC, without heads"
-    entry["comment"] = words
+    words = f"MCP attempt {attempt.number} of {attempt.tool} ({attempt.outcome})"
+    entry["comment"] = words if http else f"{words}; without HTTP heads"
     return entry
 
 

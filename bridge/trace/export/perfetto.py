@@ -86,7 +86,7 @@ def _rest(events: _Events, entries: Iterable[Entry]) -> None:
     for row in rows(entries):
         entry = row.entry
         event = entry.event
-        if entry.role in ("request", "response") or event.kind in ("attempt", "forward"):
+        if entry.role in ("request", "response") or event.kind in ("attempt", "http", "forward"):
             continue
         where = events.place(event.ch, _session(entry))
         name = entry.update or entry.method

@@ -114,7 +114,7 @@ function rowNode(row, index) {
   node.style.top = `${index * ROW}px`;
   const count = members.length;
   const words = count > 1 ? `×${count} ${runText(members)}` : event.words;
-  const name = event.update || event.method;
+  const name = event.update || event.method || event.role;
   const since = count > 1 ? members[count - 1].t - event.t : event.role === "response" ? event.latency : null;
   node.append(make("span", "num", event.line), make("span", "time", event.t.toFixed(3)), track(event));
   node.append(make("span", "rid", event.id && event.id !== "null" ? `#${event.id.replaceAll('"', "")}` : ""));
@@ -198,7 +198,7 @@ function pickLine(line) {
 }
 
 function tell({ event, members }) {
-  detail.replaceChildren(make("h2", event.failed ? "bad" : "", event.update || event.method));
+  detail.replaceChildren(make("h2", event.failed ? "bad" : "", event.update || event.method || event.role));
   const faults = members.flatMap((member) => member.findings);
   if (faults.length) {
     const list = make("ul");
