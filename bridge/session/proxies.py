@@ -125,6 +125,7 @@ class Proxies:
             on_life=self._alive,
             family=self._family,
             tap=self._observers.mcp,
+            heads=self._observers.mcp_heads,
             environment=self._environment,
         ) as proxy:
             task_status.started(proxy)
