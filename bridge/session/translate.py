@@ -7,10 +7,10 @@ before anything is sent. Called by `bridge.session.session` once the agent's cap
 from collections.abc import Iterable
 from typing import Any, cast
 
-from bridge.errors import BridgeError, invalid_request, unsupported
+from bridge.errors import invalid_request, unsupported
 from bridge.wire import codec
 from protocol_schemas.acp import AgentCapabilities, PromptCapabilities
-from protocol_schemas.host import Config
+from protocol_schemas.host import Config, ModelEndpoint
 
 Block = dict[str, Any]
 
@@ -162,12 +162,17 @@ def mcp_servers(config: Config) -> list[dict[str, Any]]:
 
 
 def require_command(config: Config) -> list[str]:
-    """The agent's command line; raises BridgeError."""
+    """The command line of an agent without a profile; raises BridgeError(invalid_request), also for
+    what only a profile has a place for."""
     if not config.command or not config.command[0]:
-        raise BridgeError(
+        raise invalid_request(
             'config.command is empty: give the agent as a list, e.g. ["node", "agent.js"], '
-            "or by its profile's name in config.agent",
-            code="invalid_request",
-            origin="host",
+            "or by its profile's name in config.agent"
         )
+    for name in ModelEndpoint.__struct_fields__:
+        if name in (config.model or {}):
+            raise invalid_request(
+                f"config.model.{name} goes with config.agent; an agent started by a command "
+                "is told its model in config.env"
+            )
     return config.command

@@ -315,6 +315,13 @@ def test_an_agent_needs_a_command(command: list[str]) -> None:
     assert translate.require_command(Config(command=["x"])) == ["x"]
 
 
+@pytest.mark.parametrize("name", ["base_url", "api_key", "name", "wire"])
+def test_what_only_a_profile_has_a_place_for_is_not_taken_silently(name: str) -> None:
+    with pytest.raises(BridgeError, match=rf"config\.model\.{name} goes with config\.agent"):
+        translate.require_command(Config(command=["x"], model={name: "y"}))
+    assert translate.require_command(Config(command=["x"], model={"limits": {}})) == ["x"]
+
+
 def test_nothing_that_was_given_is_changed() -> None:
     part = {"type": "text", "text": "a"}
     messages = [user([part]), {"role": "assistant", "content": "b"}, user("c")]
