@@ -3,7 +3,7 @@
 from bridge.agent.v2.children import Child
 from bridge.wire.codec import Raw
 from bridge.wire.jsonrpc import Notification, Response
-from tests.agent.v2.test_interpreter import Inner
+from tests.agent.v2.wire import Inner
 from tests.session.updating import chunk
 
 

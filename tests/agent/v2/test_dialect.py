@@ -9,7 +9,7 @@ from bridge.agent.v2.dialect import Dialect2
 from bridge.errors import BridgeError
 from bridge.wire.codec import Raw
 from bridge.wire.jsonrpc import Request
-from tests.agent.v2.test_interpreter import Inner, Wire, chunk, state
+from tests.agent.v2.wire import Inner, Wire, chunk, state
 from tests.agent.wired import Wired
 
 MODE = {"configId": "how", "category": "mode", "type": "select", "currentValue": "a", "options": []}

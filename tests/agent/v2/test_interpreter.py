@@ -1,119 +1,16 @@
 """One session of a version 2 agent, message by message, as a session of version 1 hears of it."""
 
-import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from bridge.agent import updates
 from bridge.agent.updates import Incoming
 from bridge.agent.v2 import interpreter
-from bridge.agent.v2.interpreter import Interpreter
 from bridge.rpc.connection import Settle
 from bridge.wire import codec
 from bridge.wire.codec import Raw
-from bridge.wire.jsonrpc import Fault, Notification, Request, Response
-
-TEXT = {"type": "text", "text": "x"}
-
-
-class Inner:
-    """A session that notes what it hears."""
-
-    name = "n"
-
-    def __init__(self) -> None:
-        self.heard: list[Any] = []
-
-    def update(self, incoming: Incoming) -> None:
-        self.heard.append(told(incoming))
-
-    def late(self, incoming: Incoming) -> None:
-        self.heard.append(("late", told(incoming)))
-
-    def begun(self) -> Settle:
-        self.heard.append("begun")
-        return self.settle
-
-    def anew(self) -> None:
-        self.heard.append("anew")
-
-    def child(self, session_id: str, incoming: Incoming) -> None:
-        self.heard.append((session_id, told(incoming)))
-
-    def settle(self, response: Response) -> None:
-        error = response.error
-        self.heard.append(("end", codec.decode(response.result) if error is None else error))
-
-    def request(self, request: Request, client: Any) -> None:
-        self.heard.append((request.method, codec.decode(request.params), client))
-
-    def notification(self, notification: Notification) -> None:
-        self.heard.append(notification.method)
-
-
-def told(incoming: Incoming) -> dict[str, Any]:
-    update = codec.decode(incoming.raw())
-    original = incoming.original()
-    return update if original is None else update | {"ORIGINAL": codec.decode(original)}
-
-
-class Wire:
-    """An opened session; what is said comes in as from the agent, timers are let pass by hand."""
-
-    def __init__(self, *, opened: bool = True) -> None:
-        self.inner = Inner()
-        self.timers: list[tuple[float, Callable[[], None]]] = []
-        self.children: list[str] = []
-        self.session = Interpreter(
-            self.inner, lambda *timer: self.timers.append(timer), self.children.append
-        )
-        self.answered: Settle | None = None
-        if opened:
-            self.session.opened()
-
-    def says(self, *bodies: dict[str, Any], **outer: Any) -> None:
-        for body in bodies:
-            params = {"sessionId": "s", "update": body, **outer}
-            line = codec.encode({"jsonrpc": "2.0", "method": "session/update", "params": params})
-            notification = Notification(updates.METHOD, Raw(codec.encode(params)), line)
-            read = updates.decode(line) or updates.read(notification)
-            assert read is not None
-            self.session.update(read)
-
-    def prompts(self) -> None:
-        def send(settle: Settle) -> None:
-            self.answered = settle
-
-        self.session.prompt(send, self.inner.settle)
-
-    def answers(self, result: Any = None, error: Fault | None = None) -> None:
-        assert self.answered is not None
-        found = {"messageId": "u"} if result is None else result
-        self.answered(Response(b"1", Raw(codec.encode(found)), error, b"line"))
-
-    def heard(self) -> list[Any]:
-        found, self.inner.heard = self.inner.heard, []
-        return found
-
-
-def state(name: str, **more: Any) -> dict[str, Any]:
-    return {"sessionUpdate": "state_update", "state": name, **more}
-
-
-def chunk(ident: str, kind: str = "agent_message_chunk", **more: Any) -> dict[str, Any]:
-    return {"sessionUpdate": kind, "messageId": ident, "content": TEXT, **more}
-
-
-def whole(ident: str, kind: str = "agent_message", **more: Any) -> dict[str, Any]:
-    return {"sessionUpdate": kind, "messageId": ident, **more}
-
-
-ECHO = whole("u", "user_message", content=[TEXT])
-END = state("idle", stopReason="end_turn", usage={"totalTokens": 1}, _meta={"k": 1})
+from bridge.wire.jsonrpc import Fault, Notification, Request
+from tests.agent.v2.wire import ECHO, END, TEXT, Wire, chunk, state, whole
 
 
 def test_a_turn_is_answered_behind_its_last_update() -> None:
@@ -362,80 +259,3 @@ def test_ids_of_the_past_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         wire.says(state("running"), chunk(str(number)), state("idle"))
     assert len(wire.session._seen) <= 11
     assert len(wire.session._filled["agent_message"]) <= 11
-
-
-_NAMES = """state stopReason error usage _meta messageId content toolCallId status kind title
-capabilities cancel plan type entries planId configOptions configId category options groupId value
-currentValue terminalId sessionId exitStatus changes patch text subject toolCall"""
-FIELD_NAMES = st.sampled_from(_NAMES.split())
-OMITTED = object()
-CONTENTS = st.sampled_from([OMITTED, None, [], [TEXT], [TEXT, TEXT]])
-BODIES = st.builds(
-    lambda ident, content, kind: whole(
-        ident, kind, **({} if content is OMITTED else {"content": content})
-    ),
-    st.sampled_from("ab"),
-    CONTENTS,
-    st.sampled_from(["agent_message", "agent_thought"]),
-) | st.builds(chunk, st.sampled_from("ab"))
-
-
-def messages(bodies: list[dict[str, Any]]) -> dict[tuple[str, str], list[Any]]:
-    """What the messages hold, by version 2's rules."""
-    found: dict[tuple[str, str], list[Any]] = {}
-    for body in bodies:
-        key = body["sessionUpdate"].removesuffix("_chunk"), body["messageId"]
-        if body["sessionUpdate"].endswith("_chunk"):
-            found[key] = [*found.get(key, []), body["content"]]
-        elif "content" in body:
-            found[key] = body["content"] or []
-    return {key: content for key, content in found.items() if content}
-
-
-@given(st.lists(BODIES, max_size=8))
-def test_nothing_of_a_message_is_lost_or_changed(bodies: list[dict[str, Any]]) -> None:
-    wire = Wire()
-    wire.says(*bodies)
-    heard = wire.heard()
-    assert messages(heard) == messages(bodies)
-    kept = [json.dumps(body) for body in bodies if json.dumps(body) in map(json.dumps, heard)]
-    cleared = [b for b in bodies if b.get("content", OMITTED) in (None, [])]
-    assert all(json.dumps(body) in kept for body in cleared)
-
-
-ANY = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.text(max_size=2)
-    | st.sampled_from(["idle", "tool_call"]),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(FIELD_NAMES, inner, max_size=3),
-    max_leaves=6,
-)
-STRANGE = st.builds(
-    lambda kind, fields: {**fields, "sessionUpdate": kind},
-    st.sampled_from([*interpreter._CHUNK_OF, *interpreter._CHUNKS, "state_update", "notice"])
-    | st.sampled_from(["tool_call_update", "tool_call_content_chunk", "terminal_update"])
-    | st.sampled_from(["plan_update", "config_option_update", "subagent_update"]),
-    st.dictionaries(FIELD_NAMES, ANY, max_size=6),
-)
-
-
-@given(st.lists(STRANGE, max_size=6))
-def test_nothing_that_an_agent_says_is_too_strange(bodies: list[dict[str, Any]]) -> None:
-    wire = Wire()
-    wire.prompts()
-    wire.says(*bodies)
-    wire.session.end("gone")
-    told = [one for one in wire.heard() if isinstance(one, dict) or one[0] == "late"]
-    assert len(told) >= len(bodies)
-
-
-@given(st.dictionaries(FIELD_NAMES, ANY, max_size=6))
-def test_no_question_is_too_strange(params: dict[str, Any]) -> None:
-    wire = Wire()
-    raw = Raw(codec.encode(params))
-    wire.session.request(Request(b"1", "session/request_permission", raw, b""), "client")
-    [(_, asked, _)] = wire.heard()
-    assert asked["original"] == params
-    assert isinstance(asked["toolCall"], dict)
