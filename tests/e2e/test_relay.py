@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from bridge.trace.reader import Event, read
+from tests.peers.host import Host
 from tests.peers.install import install
 from tests.peers.node_agents import PEERS, RECIPES, Recipe
 from tests.peers.servers import Server
@@ -97,3 +98,44 @@ def test_a_client_and_an_agent_meet_unchanged(
         recorded = [event for event in events if (event.ch, event.dir) == ("acp", direction)]
         lines = (tmp_path / f"outer.{end}").read_bytes().split(b"\n")
         assert len(recorded) == len([line for line in lines if line])
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("active", [False, True], ids=["transparent", "active"])
+@pytest.mark.parametrize("name", ["claude", "codex"])
+def test_version_2_passes_with_a_real_client_on_one_side_and_a_real_agent_on_the_other(
+    name: str, active: bool, tmp_path: Path, model: Server, tools: Server
+) -> None:
+    recipe = RECIPES[name](tmp_path / "home", model.url, tools.url)
+    trace = tmp_path / "run.trace.ndjson"
+    options = ["--policy", "allow", "--mcp-proxy", "auto"] if active else []
+    inner = tapped(tmp_path / "inner", recipe.command)
+    relay = [BRIDGE, "acp", *options, "--record", str(trace), "--", *inner]
+    command = tapped(tmp_path / "outer", relay)
+    work = tmp_path / "work"
+    work.mkdir()
+    servers = {"mcp_urls": {"tiny": tools.url}} if recipe.takes_mcp else {}
+    with Host(work, environment=recipe.environment) as host:
+        host.hello()
+        config = recipe.config | servers | {"command": command, "protocol_version": 2}
+        opened = host.call("open", 60, config=config)
+        assert opened["result"]["protocol_version"] == 2, opened
+        for said in ("SAY good morning", 'USE_TOOL echo {"message": "hi"}'):
+            turn = host.prompt(None, said, seconds=60)
+            assert turn["ok"] is True, turn
+        assert "echo: hi" in turn["result"]["reply"]
+        host.shutdown()
+    for end in ("in", "out"):
+        outer = (tmp_path / f"outer.{end}").read_bytes().splitlines()
+        inside = (tmp_path / f"inner.{end}").read_bytes().splitlines()
+        changed = [line for line, other in zip(outer, inside, strict=True) if line != other]
+        assert len(inside) > 3
+        assert all(b'"session/new"' in line for line in changed)
+        assert bool(changed) is (active and end == "in" and bool(servers))
+    checked = subprocess.run(
+        [BRIDGE, "trace", "check", "--least", "warning", str(trace)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.stdout.startswith("0 error"), checked.stdout
