@@ -1,5 +1,6 @@
 """Exports: other tools can read them, and no secret is in any."""
 
+import base64
 import json
 import subprocess
 from pathlib import Path
@@ -9,6 +10,8 @@ import jsonschema
 import pytest
 import referencing
 
+from bridge.trace import html
+from bridge.trace.check.checker import check
 from bridge.trace.export import har, jsonl, otlp, perfetto
 from bridge.trace.export.formats import NAMES, Format, write
 from bridge.trace.export.masking import Masking
@@ -236,6 +239,9 @@ def test_a_trace_exported_whole_is_the_same_trace(tmp_path: Path) -> None:
 # Secrets
 
 
+BASIC_8 = base64.b64encode(b"me:CANARY-8").decode()
+
+
 def leaky() -> Script:
     """A recording that kept its secrets, some of them before they are told."""
     script = Script().from_agent("early CANARY-3 CANARY-9")
@@ -245,7 +251,19 @@ def leaky() -> Script:
     script.add("model", "in", n=1, kind="request", data=data)
     script.add("model", "in", n=1, kind="request_body", text="CANARY-5 CANARY-6")
     script.add("model", n=1, kind="end", data={"outcome": "failed", "error": "CANARY-6"})
+    basic = base64.b64encode(b"user:CANARY-8").decode()
+    script.add("mcp", kind="http", data={"headers": [["Authorization", f"Basic {basic}"]]})
+    script.from_agent(f"told {basic}, or with another user {BASIC_8}")
     return script.say("CANARY-4")
+
+
+def test_no_canary_is_on_the_page(tmp_path: Path) -> None:
+    masking = Masking(on=True, more=["CANARY-9"], environment={"OPENAI_API_KEY": "CANARY-6"})
+    source = Source(leaky().file(tmp_path), masking)
+    page = html.page("run", source.entries(), check(source.found()))
+    assert b"[secret X-Tok]" in page or b"[secret t.X-Tok]" in page
+    assert b"CANARY" not in page
+    assert base64.b64encode(b"CANARY-8")[:-2] not in page
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -257,6 +275,8 @@ def test_no_canary_is_in_any_export(name: Format, tmp_path: Path) -> None:
     write(source, name, "", parts.append)
     assert b"".join(parts)
     assert b"CANARY" not in b"".join(parts)
+    assert base64.b64encode(b"user:CANARY-8")[8:16] not in b"".join(parts)
+    assert BASIC_8.encode()[4:14] not in b"".join(parts)
 
 
 def test_secrets_stay_where_that_is_asked_for(tmp_path: Path) -> None:
