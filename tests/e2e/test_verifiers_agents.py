@@ -8,7 +8,7 @@ import contextlib
 import json
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -96,12 +96,9 @@ def specification(
     }
 
 
-@pytest.fixture(scope="module")
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """All rollouts of one harness, before a model server that refuses null content."""
-    agent = AGENTS[request.param]()
-    directory = tmp_path_factory.mktemp(agent.harness)
-    bench = Bench("0.4", directory)
+def rollouts(version: str, agent: Installed, directory: Path) -> Run:
+    """All of one harness's, before a model server that refuses null content."""
+    bench = Bench(version, directory)
     private = directory / "private"
     agent.lay(private)
     with contextlib.ExitStack() as stack:
@@ -114,6 +111,13 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         before = in_private(private, directory, ROOT)
         results = bench.run("drive_agents.py", str(file), before=before)
     return Run(agent, bench, model, tools, results)
+
+
+@pytest.fixture(scope="module")
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One harness's rollouts."""
+    agent = AGENTS[request.param]()
+    return rollouts("0.4", agent, tmp_path_factory.mktemp(agent.harness))
 
 
 @pytest.mark.parametrize("run", EVERY, indirect=True)
@@ -191,3 +195,16 @@ def test_each_agent_ends_when_it_is_let_go(run: Run) -> None:
     """That nothing else is left either is what Bench.run looks at."""
     ends = [record["data"] for record in run.records("exit")]
     assert [end["exit_code"] for end in ends] == [0] * len(run.results)
+
+
+@pytest.mark.heavy
+def test_verifiers_02_resumes_its_agent_in_a_process_for_each_turn(tmp_path: Path) -> None:
+    """Its harness for Kimi Code, which keeps a session over runs of `once`."""
+    agent = replace(AGENTS["kimi_code"](), gate="cannot")  # it has none
+    run = rollouts("0.2", agent, tmp_path)
+    test_the_rollout_ends_as_its_user_ends_it(run)
+    test_verifiers_trace_holds_the_turns(run)
+    test_the_tool_is_called_once_through_our_proxy(run)
+    test_null_content_is_mended_on_the_way(run)
+    test_verifiers_runner_is_never_started(run)
+    assert [end["data"]["exit_code"] for end in run.records("exit")] == [0] * 3

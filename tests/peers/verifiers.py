@@ -88,8 +88,9 @@ class Bench:
 
     def scripts(self) -> list[str]:
         """What verifiers handed to its runtimes to be started."""
-        directory = self.directory / "home/.cache/verifiers/runtimes/scripts"
-        return [file.read_text() for file in directory.glob("*.py")]
+        places = ("home/.cache/verifiers/runtimes/scripts", "private/tmp/vf-scripts")
+        files = [file for place in places for file in (self.directory / place).glob("*.py")]
+        return [file.read_text() for file in files]
 
     def run(
         self, driver: str, *arguments: str, before: Sequence[str] = (), **environment: str

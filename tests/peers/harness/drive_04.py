@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import verifiers.v1 as vf
+from outcomes import outcome
 from verifiers.v1.types import AssistantMessage, Request, ToolMessage
 
 
@@ -47,20 +48,6 @@ def agent(model_url: str) -> vf.Agent:
             client=client,
         )
     )
-
-
-def outcome(trace: vf.Trace) -> dict[str, Any]:
-    return {
-        "ok": trace.ok,
-        "turns": trace.num_turns,
-        "stop": trace.stop_condition,
-        "errors": [f"{error.type}: {error.message}" for error in trace.errors],
-        "messages": [
-            message.model_dump(mode="json")
-            for branch in trace.branches[-1:]
-            for message in branch.messages
-        ],
-    }
 
 
 async def exchange(

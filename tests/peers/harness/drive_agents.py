@@ -1,4 +1,4 @@
-"""Runs a rollout of one of verifiers 0.4's own agent harnesses; in 0.4's venv.
+"""Runs rollouts of one of verifiers' own agent harnesses; in 0.4's venv, or in 0.2's.
 
     python drive_agents.py SPEC.json      prints one JSON object: what each scenario saw
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import bridge_switch  # noqa: F401 (the two lines of docs/verifiers.md)
 import verifiers.v1 as vf
-from drive_04 import PolicedTask, outcome
+from outcomes import outcome
 from proxied_interception import ProxiedInterception
 from verifiers.v1.interception import InterceptionServer
 from verifiers.v1.utils.loaders import harness_class
@@ -42,8 +42,13 @@ class ToolTask(vf.Task):
         return [Tiny(vf.ToolsetConfig(url=SPEC["tool_url"]))]
 
 
-class PolicedToolTask(PolicedTask, ToolTask):
-    """The same with a tool gate."""
+def task_class(policed: bool) -> type[vf.Task]:
+    """The task, with a tool gate if it is policed; only 0.4 has one."""
+    if not policed:
+        return ToolTask
+    from drive_04 import PolicedTask
+
+    return type("PolicedToolTask", (PolicedTask, ToolTask), {})
 
 
 def conversation(trace: vf.Trace, reply: str | None) -> list[Any]:
@@ -60,7 +65,8 @@ async def rollout(turns: list[str], *, policed: bool) -> dict[str, Any]:
     config = vf.AgentConfig(
         harness=SPEC["config"], runtime=vf.SubprocessConfig(), model=SPEC["model"], client=client
     )
-    task = (PolicedToolTask if policed else ToolTask)(vf.TaskData(system_prompt="Be brief."))
+    data = vf.TaskData(idx=0, prompt=None, system_prompt="Be brief.")
+    task = task_class(policed)(data)
     proxy = SPEC["proxy"]
     replies: list[str | None] = []
     async with ProxiedInterception(*proxy) if proxy else InterceptionServer() as interception:
@@ -72,9 +78,8 @@ async def rollout(turns: list[str], *, policed: bool) -> dict[str, Any]:
                 if segment.terminated:
                     break
     trace = interaction.trace
-    seconds = {"setup": trace.timing.setup.duration, "boot": trace.timing.boot.duration}
     messages = [m.model_dump(mode="json") for m in conversation(trace, replies[-1])]
-    return outcome(trace) | {"replies": replies, "seconds": seconds, "messages": messages}
+    return outcome(trace) | {"replies": replies, "messages": messages}
 
 
 async def main() -> None:
