@@ -1,4 +1,4 @@
-"""The scripted model server: three wires on loopback, and a record of every request.
+"""The scripted model server: four wires on loopback, and a record of every request.
 
     async with scripted_model() as model:         # in a program or a test
         ... OPENAI_BASE_URL = model.url + "/v1" ...
@@ -9,7 +9,8 @@
 As a process it prints one line, `{"url": ...}`, and runs until it is ended; the log has one JSON
 object a line: a request, and later, under the same `number`, how it ended (`outcome`).
 plan.py has the directives. It answers `/v1/chat/completions`, `/v1/responses`, `/v1/messages`
-(and `/count_tokens` under it) and, without `--no-models`, `/v1/models`; with or without the `/v1`.
+(and `/count_tokens` under it), Gemini's `models/NAME:streamGenerateContent` and its kin, and,
+without `--no-models`, `/v1/models`; with or without the `/v1`.
 """
 
 import argparse
@@ -24,14 +25,17 @@ from typing import Any
 import anyio
 
 from bridge.io.httpserver import Exchange, listen
-from bridge.scripted import anthropic, chat, responses
+from bridge.scripted import anthropic, chat, gemini, responses
 from bridge.scripted.plan import Plan, Tool, Turn, decide, objects
 from bridge.wire import codec
 
 BODY_LIMIT = 1 << 28
 Decide = Callable[[list[Turn], list[Tool], set[int]], Plan]
 """What is answered to a conversation; plan.py's `decide` is one."""
-WIRES: dict[str, ModuleType] = {wire.PATH: wire for wire in (chat, responses, anthropic)}
+WIRES: dict[str, ModuleType] = {
+    **{wire.PATH: wire for wire in (chat, responses, anthropic, gemini)},
+    gemini.STREAMED: gemini,
+}
 MODEL = {
     "id": "scripted",
     "object": "model",
@@ -110,6 +114,9 @@ class ScriptedModel:
         if path.endswith("/count_tokens"):
             await _respond(exchange, 200, {"input_tokens": 11})
             return
+        if path.endswith(":countTokens"):
+            await _respond(exchange, 200, {"totalTokens": 11})
+            return
         wire = next((wire for suffix, wire in WIRES.items() if path.endswith(suffix)), None)
         bodies = objects([request.body])
         if wire is None or exchange.method != "POST" or not bodies:
@@ -123,7 +130,7 @@ class ScriptedModel:
         plan = self.decide(wire.turns(body), wire.tools(body), self.failed)
         if plan.status != 200:
             await _respond(exchange, plan.status, wire.error(plan.status, "a scripted failure"))
-        elif body.get("stream"):
+        elif body.get("stream") or path.endswith(gemini.STREAMED):
             await _stream(exchange, wire, plan, body, request.number)
         else:
             await _respond(exchange, 200, wire.answer(plan, body, request.number))

@@ -15,6 +15,7 @@ from tests.peers.processes import wait_until
 
 pytestmark = pytest.mark.anyio
 USER = [{"role": "user", "content": "SAY hello"}]
+SAID = [{"role": "user", "parts": [{"text": "SAY hello"}]}]
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,9 @@ USER = [{"role": "user", "content": "SAY hello"}]
         ("/v1/responses", {"input": USER, "stream": True}, '"delta":"hello"'),
         ("/v1/messages?beta=true", {"messages": USER}, '"text":"hello"'),
         ("/v1/messages/count_tokens", {"messages": USER}, '"input_tokens":11'),
+        ("/v1beta/models/m:generateContent", {"contents": SAID}, '"text":"hello"'),
+        ("/v1beta/models/m:streamGenerateContent?alt=sse", {"contents": SAID}, '"text":"hello"'),
+        ("/v1beta/models/m:countTokens", {"contents": SAID}, '"totalTokens":11'),
     ],
 )
 async def test_every_wire_answers(path: str, body: dict[str, object], text: str) -> None:
