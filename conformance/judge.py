@@ -86,7 +86,7 @@ class Judge:
         self._side: Side = side
         self._faults = faults
         self.version = 1
-        """What was negotiated; 1 until then."""
+        """What was negotiated; 1 until then. No schema judges a version that there is none for."""
         self._asked: dict[Key, str] = {}
         """What the other side has open, by id: the method."""
         self._own: dict[Key, str] = {}
@@ -148,8 +148,8 @@ class Judge:
                 self.fault("rpc.ids", f"the id {json.dumps(ident)} is open already")
             self._own[key(ident)] = method
         other: Side = "client" if self._side == "agent" else "agent"
-        known = schema.methods(self.version, other)
-        if method not in known and not method.startswith(("_", "$/")):
+        known = self.version not in schema.VERSIONS or method in schema.methods(self.version, other)
+        if not known and not method.startswith(("_", "$/")):
             self.fault("rpc.methods", f"{method} is not the protocol's")
         self._by_schema(method, other, "Request" if is_request else "Notification", params)
 
@@ -203,7 +203,7 @@ def shown(data: bytes, most: int = 300) -> str:
 
 def _version(initialized: Any) -> int:
     value = mapping(initialized).get("protocolVersion")
-    return value if isinstance(value, int) and value in schema.VERSIONS else 1
+    return value if isinstance(value, int) and not isinstance(value, bool) else 1
 
 
 def _is_id(ident: object) -> bool:

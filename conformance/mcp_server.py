@@ -1,4 +1,4 @@
-"""A minimal MCP server on stdio, for agents to connect to: it leaves a file when it is initialized.
+"""A minimal MCP server on stdio, for agents to connect to: it leaves a file when it is spoken to.
 
 Standard library only; started by the agent under test as `python -I -S mcp_server.py FILE`. The
 file holds the variable CONFORMANCE_MCP of its environment. It has one tool, `conformance_echo`.
@@ -39,6 +39,7 @@ def result(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
 
 def main() -> None:
     for line in sys.stdin:
+        Path(sys.argv[1]).write_text(os.environ.get("CONFORMANCE_MCP", ""))
         message = json.loads(line)
         if "id" not in message or "method" not in message:
             continue
@@ -49,8 +50,6 @@ def main() -> None:
         else:
             answer["result"] = found
         print(json.dumps(answer), flush=True)
-        if message["method"] == "initialize":
-            Path(sys.argv[1]).write_text(os.environ.get("CONFORMANCE_MCP", ""))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ from conformance.judge import Fault
 from conformance.wire import Json, compact, mapping
 
 SHOWN = 8
+PATIENCE = 30.0
+"""Seconds at least for what a check stands on: some agents start slowly."""
 SETTLE = 0.05
 """How long a turn is given to show that it is over already."""
 TOO_SOON = "the turn ended too soon; --slow-prompt TEXT is to keep it busy"
@@ -53,6 +55,7 @@ class Lab:
         self._traffic: list[str] = []
         self._shared: Client | None = None
         self._session = ""
+        self._past = ""
         self._own: list[Client] = []
         self.reasons: dict[str, str] = {}
         """What is known not to work, and how: what needs it is not tried."""
@@ -110,11 +113,11 @@ class Lab:
     async def fresh(self, version: int = 1, capabilities: Json | None = None) -> Client:
         """A new process, initialized and authenticated, for this check alone."""
         client = await self.spawn()
-        with self._needs("initialize"):
+        with self._needs("initialize", client):
             await client.initialize(version, capabilities)
         method = self.options.auth_method
         if method is not None:
-            with self._needs("authenticate"):
+            with self._needs("authenticate", client):
                 await client.request("authenticate", {"methodId": method})
         return client
 
@@ -129,11 +132,11 @@ class Lab:
     async def new_session(self, client: Client) -> Json:
         """A new session, in the mode that the options want; the result of session/new."""
         meta = self.options.session_meta
-        with self._needs("session/new"):
+        with self._needs("session/new", client):
             result = await client.new_session(self.cwd, **({"_meta": meta} if meta else {}))
         if self.options.mode is not None:
             params = {"sessionId": result.get("sessionId"), "modeId": self.options.mode}
-            with self._needs("session/set_mode"):
+            with self._needs("session/set_mode", client):
                 await client.request("session/set_mode", params)
         return result
 
@@ -159,11 +162,26 @@ class Lab:
     async def _known_turn(self, name: str, text: str) -> Turn:
         client, session = await self.session()
         if name not in self._turns:
-            with self._needs(f"session/prompt (--{name})"):
+            with self._needs(f"session/prompt (--{name})", client):
                 turn = await client.prompt(session, text)
                 await turn.reason()
             self._turns[name] = turn
         return self._turns[name]
+
+    async def past_session(self) -> str:
+        """A session that has had a turn, in a process that has ended; the same one for all."""
+        if not self._past:
+            client = await self.fresh()
+            session = str((await self.new_session(client)).get("sessionId"))
+            await self.refuse_error(await client.prompt(session, self.options.prompt))
+            await self.leave(client)
+            self._past = session
+        return self._past
+
+    async def leave(self, client: Client) -> None:
+        """Ends a process in the way that it likes, and waits until it has ended."""
+        await client.child.close_stdin()
+        await client.child.exit_code(self.options.timeout)
 
     async def slow_turn(self, client: Client, session: str) -> Turn:
         """A turn that runs: something of it has come, its response has not."""
@@ -192,21 +210,25 @@ class Lab:
         if value is None or value is False:
             raise NotTried(f"agentCapabilities.{'.'.join(path)} is not advertised")
 
-    def _needs(self, what: str) -> "_Needs":
-        return _Needs(what, self.reasons)
+    def _needs(self, what: str, client: Client) -> "_Needs":
+        return _Needs(what, client, self.reasons)
 
 
 class _Needs:
-    """Inside it, a fault becomes the reason why others are not tried, from then on at once."""
+    """Inside it, a fault becomes the reason why others are not tried, from then on at once; and
+    there is more time, since it is not this that is being tried."""
 
-    def __init__(self, what: str, reasons: dict[str, str]) -> None:
-        self._what, self._reasons = what, reasons
+    def __init__(self, what: str, client: Client, reasons: dict[str, str]) -> None:
+        self._what, self._client, self._reasons = what, client, reasons
+        self._timeout = client.timeout
 
     def __enter__(self) -> None:
         if self._what in self._reasons:
             raise NotTried(self._reasons[self._what])
+        self._client.timeout = max(self._timeout, PATIENCE)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._client.timeout = self._timeout
         if isinstance(error, Broken):
             reason = self._reasons[self._what] = f"{self._what} fails: {error}"
             raise NotTried(reason) from None

@@ -1,5 +1,8 @@
 """What agents may offer for sessions that exist: load, resume, fork, list, close, delete."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
 from conformance.agent.checks import SUITE
 from conformance.agent.client import Client, content
 from conformance.agent.lab import Lab
@@ -27,14 +30,18 @@ async def used(lab: Lab, method: str) -> str:
     return (await lab.turn()).session
 
 
-async def restored(lab: Lab, method: str) -> tuple[Client, list[Json]]:
-    """A session with a turn, opened again by another process; what it replayed before its answer,
-    which must be a result."""
-    session = await used(lab, method)
+@asynccontextmanager
+async def restored(lab: Lab, method: str) -> AsyncGenerator[tuple[Client, str, list[Json]]]:
+    """A session of a process that has ended, opened again by another one: the client, the session,
+    and what was replayed before the answer, which must be a result."""
+    lab.advertises(await lab.client(), *CAPABILITIES[method])
+    session = await lab.past_session()
     client = await lab.fresh()
     call = await client.start(method, params(lab, session))
     await call.result()
-    return client, client.updates(session, call.began, call.at)
+    yield client, session, client.updates(session, call.began, call.at)
+    # Only one process at a time may have it.
+    await lab.leave(client)
 
 
 @SUITE.check(
@@ -66,9 +73,8 @@ async def honest(lab: Lab) -> None:
     "session/load opens a session again, also in another process, and it takes prompts.",
 )
 async def load_works(lab: Lab) -> None:
-    client, _ = await restored(lab, "session/load")
-    session = (await lab.turn()).session
-    await (await client.prompt(session, lab.options.prompt)).reason()
+    async with restored(lab, "session/load") as (client, session, _):
+        await (await client.prompt(session, lab.options.prompt)).reason()
 
 
 @SUITE.check(
@@ -78,14 +84,14 @@ async def load_works(lab: Lab) -> None:
     "The whole conversation is replayed as updates before session/load is answered.",
 )
 async def load_replay(lab: Lab) -> None:
-    client, updates = await restored(lab, "session/load")
-    kinds = content(updates)
-    wanted = {"user_message_chunk", "agent_message_chunk"}
-    expect(wanted <= set(kinds), f"the replay was {', '.join(kinds) or 'empty'}")
-    before = len(client.messages)
-    await client.ping()
-    late = content(client.updates((await lab.turn()).session, before))
-    expect(not late, f"after the response came {', '.join(late)}")
+    async with restored(lab, "session/load") as (client, session, updates):
+        kinds = content(updates)
+        wanted = {"user_message_chunk", "agent_message_chunk"}
+        expect(wanted <= set(kinds), f"the replay was {', '.join(kinds) or 'empty'}")
+        before = len(client.messages)
+        await client.ping()
+        late = content(client.updates(session, before))
+        expect(not late, f"after the response came {', '.join(late)}")
 
 
 @SUITE.check(
@@ -107,9 +113,8 @@ async def load_unknown(lab: Lab) -> None:
     "session/resume opens a session again, also in another process, and it takes prompts.",
 )
 async def resume_works(lab: Lab) -> None:
-    client, _ = await restored(lab, "session/resume")
-    session = (await lab.turn()).session
-    await (await client.prompt(session, lab.options.prompt)).reason()
+    async with restored(lab, "session/resume") as (client, session, _):
+        await (await client.prompt(session, lab.options.prompt)).reason()
 
 
 @SUITE.check(
@@ -119,8 +124,8 @@ async def resume_works(lab: Lab) -> None:
     "session/resume does not replay the conversation.",
 )
 async def resume_no_replay(lab: Lab) -> None:
-    _, updates = await restored(lab, "session/resume")
-    expect(not content(updates), f"replayed: {', '.join(content(updates))}")
+    async with restored(lab, "session/resume") as (_, _, updates):
+        expect(not content(updates), f"replayed: {', '.join(content(updates))}")
 
 
 @SUITE.check(

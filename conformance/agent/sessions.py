@@ -133,7 +133,7 @@ async def mcp_stdio(lab: Lab) -> None:
         await lab.refuse_error(await client.prompt(session, lab.options.prompt))
     await appears(mark, lab.options.timeout)
     if not await mark.exists():
-        raise Broken("the server given in mcpServers was never initialized")
+        raise Broken("the server given in mcpServers was never spoken to")
     said = await mark.read_text()
     await mark.unlink()
     expect(said == "given", f"the server's environment variable was {said!r}, not 'given'")

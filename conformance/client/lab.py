@@ -24,6 +24,8 @@ from conformance.wire import Json, mapping
 PEER = Path(__file__).with_name("peer.py")
 PROMPT = "Say hello."
 SHOWN = 8
+PATIENCE = 30.0
+"""Seconds at least that a client may take for a scenario."""
 
 
 @dataclass
@@ -140,7 +142,7 @@ class Lab:
         )
         self._tasks.start_soon(_drain, child)
         await child.close_stdin()
-        code = await child.exit_code(self.timeout * 2)
+        code = await child.exit_code(max(self.timeout * 2, PATIENCE))
         state = child.state()
         left = await child.survivors(min(self.timeout, 5.0)) if code is not None else []
         await child.end(0.1 if code is not None else 1.0)

@@ -20,6 +20,8 @@ from conformance.wire import Json
 
 PEER = Path(__file__).with_name("peer.py")
 SHOWN = 8
+PATIENCE = 30.0
+"""Seconds at least for a daemon's start."""
 EVENTS = ["update", "permission", "turn", "exit", "stderr", "mode", "notice", "mcp", "model"]
 
 
@@ -97,7 +99,9 @@ class Lab:
         if generation not in self._shared:
             host = await self.fresh(generation)
             if generation == "C":
+                host.timeout = max(self.timeout, PATIENCE)
                 await self.hello(host)
+                host.timeout = self.timeout
             self._own.remove(host)
             self._shared[generation] = host
         return self._shared[generation]

@@ -341,13 +341,11 @@ def receive(line: bytes) -> None:
             text = line.decode()
         message = json.loads(text)
     except ValueError:
-        if faulty("stdio.goes-on") and line != b"{":
-            sys.exit(1)
         if not faulty("stdio.parse-error"):
             write({"id": None, "error": {"code": -32700, "message": "Parse error"}})
         return
     if not isinstance(message, dict) or not ("method" in message or "id" in message):
-        if faulty("stdio.goes-on"):
+        if faulty("stdio.goes-on") and message == 42:
             sys.exit(1)
         if not faulty("stdio.invalid-request"):
             write({"id": None, "error": {"code": -32600, "message": "Invalid request"}})

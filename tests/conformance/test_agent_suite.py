@@ -14,9 +14,9 @@ from conformance.check import Outcome
 PLANTED = Path(__file__).with_name("planted_agent.py")
 TEXTS = {"prompt": "hello", "tool_prompt": "a tool", "slow_prompt": "slow"}
 SPECIAL = {
-    "capabilities.honest": (["without=fork"], Options(**TEXTS, timeout=5)),
-    "session.auth-required": (["auth=required"], Options(**TEXTS, timeout=5)),
-    "authenticate.method": ([], Options(**TEXTS, auth_method="login", timeout=5)),
+    "capabilities.honest": (["without=fork"], Options(**TEXTS, timeout=30)),
+    "session.auth-required": (["auth=required"], Options(**TEXTS, timeout=30)),
+    "authenticate.method": ([], Options(**TEXTS, auth_method="login", timeout=30)),
 }
 """What an agent, and the options, must be like for a check to have something to try."""
 SILENT = {
@@ -35,12 +35,25 @@ SILENT = {
     "session.mcp-stdio",
 }
 """Faults that show in something that does not come: their time-out is short."""
+ALONE = SILENT | SPECIAL.keys() | {"prompt.again", "v2.state", "rpc.error"}
+"""Faults with which others of their kind cannot be tried, or wait in vain."""
+ALSO = {
+    "initialize.answer": {"initialize.version"},
+    "session.new": {"session.distinct"},
+    "prompt.stop-reason": {"prompt.again"},
+    "prompt.session-id": {"prompt.reply"},
+    "permission.options": {"permission.rejected"},
+    "mode.current": {"mode.set"},
+    "config.current": {"config.set"},
+}
+"""What else of its kind a fault breaks by its nature."""
 NAMES = [check.id.removeprefix("agent.") for check in SUITE.checks]
 
 
 def outcomes(store: Path, name: str, fault: str, only: Iterable[str]) -> dict[str, Outcome]:
     """What the checks find in the planted agent, by their names."""
-    extra, options = SPECIAL.get(name, ([], Options(**TEXTS, timeout=0.7 if name in SILENT else 5)))
+    usual = Options(**TEXTS, timeout=0.7 if name in SILENT else 30)
+    extra, options = SPECIAL.get(name, ([], usual))
     store.mkdir()
     command = [sys.executable, "-I", "-S", str(PLANTED), str(store), fault, *extra]
     wanted = {f"agent.{one}" for one in only}
@@ -67,5 +80,8 @@ def test_what_needs_a_special_agent_passes_with_a_good_one(name: str, tmp_path: 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_planted_fault_is_found_by_its_check(name: str, tmp_path: Path) -> None:
-    found = outcomes(tmp_path / "store", name, name, [name])
-    assert found[name].verdict == "failed", found[name]
+    """By that one alone of its kind, where none of them has to wait in vain."""
+    kind = name.partition(".")[0]
+    only = [name] if name in ALONE else [one for one in NAMES if one.startswith(f"{kind}.")]
+    found = outcomes(tmp_path / "store", name, name, only)
+    assert failed(found).keys() == {name, *ALSO.get(name, ())}, failed(found)

@@ -37,13 +37,13 @@ def of(found: dict[str, Outcome], verdict: str) -> dict[str, str]:
 
 
 def test_a_good_client_passes_everything() -> None:
-    found = outcomes("-", NAMES, 20)
+    found = outcomes("-", NAMES, 60)
     assert of(found, "failed") == {}
     assert of(found, "not tried").keys() == BARE
 
 
 def test_a_good_client_without_capabilities_passes_everything_it_can() -> None:
-    found = outcomes("bare", NAMES, 20)
+    found = outcomes("bare", NAMES, 60)
     assert of(found, "failed") == {}
     untried = {"authenticate.method", "fs.read", "fs.write", "terminal.run"}
     assert of(found, "not tried").keys() == untried
@@ -51,5 +51,5 @@ def test_a_good_client_without_capabilities_passes_everything_it_can() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_planted_fault_is_found_by_its_check(name: str) -> None:
-    found = outcomes(name, [name], 1.2 if name in SILENT else 20)
+    found = outcomes(name, [name], 1.2 if name in SILENT else 60)
     assert found[name].verdict == "failed", found[name]
