@@ -264,5 +264,9 @@ def _plain(item: _Item) -> _Item:
     kind, stream, t, payload, *members = item
     if not members:
         return item
-    fields = codec.encode({k: v for k, v in zip(frames.EVENT_MEMBERS, members, strict=True) if v})
+    said = {k: v for k, v in zip(frames.EVENT_MEMBERS, members, strict=True) if v}
+    try:
+        fields = codec.encode(said)
+    except (codec.JSONError, TypeError):
+        fields = codec.encode(said | {"data": {"unwritable": repr(said.get("data"))}})
     return kind, stream, t, b"%b%b%b" % (struct.pack("<I", len(fields)), fields, payload)

@@ -218,13 +218,15 @@ def test_events_of_any_kind_are_written_as_they_were_when_they_were_told(tmp_pat
         buffer = bytearray(b"first")
         recorder.record("bridge", "odd", data, content=buffer)
         data["a"], buffer[:] = 2, b"later"
+        recorder.record("bridge", "unwritable", {"a": object})
         recorder.record("bridge", "plain", {"b": [None, True, 0.5]}, session="s", n=7)
         recorder.secret("K", "CANARY-1")
         recorder.record("bridge", "after", {"x": "CANARY-1"}, direction="in")
         recorder.tap("acp")("in", b'{"z":1}\n' * 5000)
-    odd, plain, after, *lines = [e for e in events(path) if e.ch != "trace"]
+    odd, unwritable, plain, after, *lines = [e for e in events(path) if e.ch != "trace"]
     assert odd.data == {"a": 1, "surrogate": "\ud83d", "large": 1 << 70}
     assert odd.content == b"first"
+    assert unwritable.data == {"unwritable": "{'a': <class 'object'>}"}
     assert (plain.data, plain.session, plain.n) == ({"b": [None, True, 0.5]}, "s", 7)
     assert (after.data, after.dir) == ({"x": "[secret K]"}, "in")
     assert [line.content for line in lines] == [b'{"z":1}'] * 5000
