@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 VERSIONS = (1, 2)
 """Of ACP, spoken with agents."""
 START_TIMEOUT = 60.0
+LEGACY_START_TIMEOUT = 300.0
+"""For hosts of generations A and B, which bound the start themselves: verifiers' openclaw harness
+has a gateway start within its command, 35 s on a machine at load 6, over 60 s at load 12."""
 _INFO = {"name": "acp-mcp-bridge", "title": "ACP MCP Bridge", "version": __version__}
 
 

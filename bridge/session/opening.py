@@ -15,7 +15,7 @@ from bridge.agent.supervisor import Agent
 from bridge.errors import BridgeError, invalid_request
 from bridge.session.faults import failures
 from bridge.session.jobs import Announce, unsaid
-from bridge.session.launcher import START_TIMEOUT, Done
+from bridge.session.launcher import LEGACY_START_TIMEOUT, START_TIMEOUT, Done
 from protocol_schemas.host import Config
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ async def fork(
     """`session/fork` of another session, on its agent."""
     config = msgspec.structs.replace(source.config, cwd=cwd or source.config.cwd)
     session.configure(config)
-    seconds = _start_timeout(config)
+    seconds = _start_timeout(session, config)
     with anyio.move_on_after(seconds):
         await session.launcher.fork(
             source.living(),
@@ -87,7 +87,7 @@ async def _open(
 ) -> None:
     if session.state in ("idle", "running"):
         raise invalid_request(f"session {session.name!r} is open already")
-    seconds = _start_timeout(config)
+    seconds = _start_timeout(session, config)
     await session.services.release()
     agent = session.agent if session.agent is not None and session.agent.death is None else None
     session.agent, session.session_id = None, None
@@ -138,8 +138,10 @@ async def _set_mode(session: "Session") -> None:
         raise
 
 
-def _start_timeout(config: Config) -> float:
-    return START_TIMEOUT if config.start_timeout is None else config.start_timeout
+def _start_timeout(session: "Session", config: Config) -> float:
+    if config.start_timeout is not None:
+        return config.start_timeout
+    return START_TIMEOUT if session.native() else LEGACY_START_TIMEOUT
 
 
 def _adopted(session: "Session") -> bool:

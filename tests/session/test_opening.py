@@ -1,9 +1,12 @@
 """Openings on the real daemon: bounded, told before all else, nothing left of a failed one."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from bridge.session import opening
+from protocol_schemas.host import Config
 from tests.peers.agent import scripted
 from tests.peers.host import Host
 from tests.peers.processes import alive, wait_until
@@ -166,3 +169,11 @@ def test_many_sessions_open_at_once(daemon: Host) -> None:
         assert daemon.answer(request)["result"]["reply"] == name
     closes = [daemon.send("close", session=name) for name in names]
     assert all(daemon.answer(request)["ok"] for request in closes)
+
+
+def test_hosts_that_bound_the_start_themselves_are_not_hurried() -> None:
+    """Generations A and B say no `hello`; verifiers gives openclaw's gateway minutes."""
+    native, older = SimpleNamespace(native=lambda: True), SimpleNamespace(native=lambda: False)
+    assert opening._start_timeout(native, Config()) == 60
+    assert opening._start_timeout(older, Config()) == 300
+    assert opening._start_timeout(older, Config(start_timeout=0.0)) == 0
