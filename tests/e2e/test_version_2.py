@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_node_agents import ECHO, SLOW_START, Desk
+from tests.e2e.matrix.agents import AGENTS
+from tests.e2e.matrix.desk import ECHO, Desk, Room
 from tests.peers.host import DAEMON, Host
 from tests.peers.node_agents import RECIPES
-from tests.peers.processes import marked, wait_until
+from tests.peers.processes import wait_until
 from tests.peers.servers import Server
 
 pytestmark = pytest.mark.e2e
-BOTH = ["claude", "codex"]
+SLOW_START = 30.0
+BOTH = ["claude-code", "codex"]
 
 
 class Desk2(Desk):
@@ -38,19 +40,15 @@ def faults(trace: Path) -> list[str]:
 
 
 @pytest.fixture
-def desk(
-    request: pytest.FixtureRequest, tmp_path: Path, model: Server, tools: Server
-) -> Iterator[Desk]:
-    recipe = RECIPES[request.param](tmp_path / "home", model.url, tools.url)
-    work = tmp_path / "work"
-    work.mkdir()
+def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
     trace = tmp_path / "recorded"
-    with Host(work, "--record", str(trace), environment=recipe.environment) as host:
-        host.hello()
-        desk = Desk2(host, recipe, model, tools)
-        desk.own = frozenset(marked(host.marker))
+    with (
+        Room(tmp_path) as room,
+        Desk2(room, AGENTS[request.param], tmp_path / "desk") as desk,
+    ):
+        desk.arguments = ["--record", str(trace)]
         yield desk
-        host.shutdown()
+        desk.end()
     assert faults(trace) == []
 
 
@@ -69,15 +67,15 @@ def test_an_agent_of_version_1_is_offered_2_and_loses_nothing(
 
 @pytest.mark.parametrize("desk", BOTH, indirect=True)
 def test_two_turns_a_tool_and_the_end(desk: Desk) -> None:
-    config = desk.config | {"command": desk.recipe.command}
+    config = desk.config
     opened = desk.host.call("open", SLOW_START, config=config)
     assert opened["result"]["protocol_version"] == 2
     assert opened["result"]["modes"]["currentModeId"]
-    assert desk.turn("SAY good morning")["reply"].strip() == "good morning"
-    assert desk.turn("SAY good night")["reply"].strip() == "good night"
+    assert desk.turn("SAY good morning")["result"]["reply"].strip() == "good morning"
+    assert desk.turn("SAY good night")["result"]["reply"].strip() == "good night"
     [second] = [str(r["body"]) for r in desk.asked() if "SAY good night" in str(r["body"])]
     assert "SAY good morning" in second.partition("SAY good night")[0]
-    assert "echo: hi" in desk.turn(ECHO)["reply"]
+    assert "echo: hi" in desk.turn(ECHO)["result"]["reply"]
     [call] = desk.calls()
     assert (call["name"], call["arguments"]) == ("echo", {"message": "hi"})
     updates = [event["update"] for event in desk.host.events("update", turn=3)]
@@ -91,7 +89,7 @@ def test_two_turns_a_tool_and_the_end(desk: Desk) -> None:
     assert wait_until(lambda: not desk.children(), 8), desk.children()
 
 
-@pytest.mark.parametrize("desk", ["claude"], indirect=True)
+@pytest.mark.parametrize("desk", ["claude-code"], indirect=True)
 def test_permissions_are_given_and_refused(desk: Desk) -> None:
     for outcome, calls in (("deny", 0), ("allow", 1)):
         turn = desk.start(ECHO, permission="ask")
@@ -113,12 +111,12 @@ def test_a_cancel_in_mid_stream_reaches_the_model(desk: Desk) -> None:
     assert response["agent_stop_reason"] == "cancelled"
     number = next(r["number"] for r in desk.asked() if "SLOW 60" in str(r["body"]))
     assert wait_until(lambda: desk.model.outcome(number) == "left"), desk.model.outcome(number)
-    assert desk.turn("SAY and on")["reply"].strip() == "and on"
+    assert desk.turn("SAY and on")["result"]["reply"].strip() == "and on"
 
 
 @pytest.mark.parametrize("desk", BOTH, indirect=True)
 def test_a_session_is_loaded_in_a_new_process(desk: Desk) -> None:
-    config = desk.config | {"command": desk.recipe.command}
+    config = desk.config
     opened = desk.host.call("open", SLOW_START, config=config)["result"]
     desk.turn("SAY remember me")
     desk.host.call("close", SLOW_START)
@@ -127,7 +125,7 @@ def test_a_session_is_loaded_in_a_new_process(desk: Desk) -> None:
     assert loaded["result"]["session_id"] == ident
     replayed = [event["update"] for event in desk.host.events("update", replay=True)]
     assert "remember me" in str([u for u in replayed if u["sessionUpdate"].startswith("agent_")])
-    assert desk.turn("SAY here")["reply"].strip() == "here"
+    assert desk.turn("SAY here")["result"]["reply"].strip() == "here"
 
 
 @pytest.mark.parametrize("desk", BOTH, indirect=True)

@@ -1,12 +1,14 @@
 """`python -m tests.e2e.matrix [AGENT...]`: plays the agents' cells, writes the tables and pages.
 
-Without names: every agent that is installed. With `--pages` nothing is played: the pages are made
-anew from docs/agents/matrix.json.
+Without names: every agent that is installed. `--rows` plays some scenarios only, and leaves the
+other cells as they are. With `--pages` nothing is played: the pages are made anew from
+docs/agents/matrix.json.
 """
 
 import argparse
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.e2e.matrix import pages, results
@@ -15,12 +17,12 @@ from tests.e2e.matrix.desk import Room
 from tests.e2e.matrix.runner import SCENARIOS, Cell, play
 
 
-def column(agent: Agent) -> dict[str, Cell]:
-    """All cells of an agent, told as they come."""
+def column(agent: Agent, rows: Iterable[str]) -> dict[str, Cell]:
+    """An agent's cells, told as they come."""
     cells: dict[str, Cell] = {}
     with tempfile.TemporaryDirectory(prefix="matrix-") as place, Room(Path(place)) as room:
-        for name, scenario in SCENARIOS.items():
-            cell = cells[name] = play(room, agent, scenario)
+        for name in rows:
+            cell = cells[name] = play(room, agent, SCENARIOS[name])
             print(f"{agent.name:12} {name:14} {cell.seconds:6} {cell.verdict}  {cell.note}")
             sys.stdout.flush()
             sys.stderr.write(cell.story)
@@ -30,6 +32,7 @@ def column(agent: Agent) -> dict[str, Cell]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.e2e.matrix")
     parser.add_argument("agents", nargs="*", metavar="AGENT")
+    parser.add_argument("--rows", nargs="+", choices=SCENARIOS, default=list(SCENARIOS))
     parser.add_argument("--pages", action="store_true", help="make the pages anew, play nothing")
     arguments = parser.parse_args()
     if unknown := set(arguments.agents) - set(AGENTS):
@@ -39,9 +42,9 @@ def main() -> int:
         chosen = [agent for agent in AGENTS.values() if agent.installed]
     found, unexplained = results.read(), 0
     for agent in chosen:
-        cells = column(agent)
+        cells = column(agent, arguments.rows)
         unexplained += sum(c.verdict == "fails" and n not in agent.nature for n, c in cells.items())
-        found[agent.name] = results.of(agent, cells)
+        found[agent.name] = results.of(agent, cells, found.get(agent.name))
         results.write(found)
     for path, text in pages.every(found).items():
         (results.ROOT / "docs" / path).write_text(text)

@@ -105,12 +105,11 @@ class Desk:
 
     @property
     def config(self) -> Json:
-        state = {"state": str(self.place / "state")}
-        return self.agent.config(self.model.url) | {
-            "mcp_urls": {"tiny": self.tools.url},
-            "agent_options": state,
-            "start_timeout": self.agent.patience,
-        }
+        config = self.agent.config(self.model.url)
+        config |= {"mcp_urls": {"tiny": self.tools.url}, "start_timeout": self.agent.patience}
+        if "agent" in config:
+            config["agent_options"] = {"state": str(self.place / "state")}
+        return config
 
     def ask(self, operation: str, **fields: Any) -> Json:
         """Any operation; raises NotOffered where the agent did not advertise it."""
@@ -124,7 +123,9 @@ class Desk:
         return self.ask("open", config=self.config | more)
 
     def start(self, *contents: Any, **more: Any) -> int | None:
-        return self.host.start(None, *contents, **(self.config | more))
+        settings = self.config | more
+        command = settings.pop("command", None)
+        return self.host.start(command, *contents, **settings)
 
     def response(self, request: int | None) -> Json:
         return self.host.answer(request, self.agent.patience)

@@ -73,6 +73,9 @@ def empty(desk: Desk) -> str:
     assert response["outcome"] in ("empty", "completed", "timeout", "failed", "cancelled"), told
     turns = [e for e in desk.host.events("model") if e["purpose"] == "turn"]
     again = sum(1 for event in turns if event.get("again"))
+    lengths = [len(r["body"].get("messages") or r["body"]["input"]) for r in desk.asked("EMPTY")]
+    more = sum(1 for length in lengths if length > lengths[0])
+    assert again == more, f"{more} questions for more, {again} of them marked"
     words = [f"asked {len(turns)} times"] if len(turns) > 1 else []
     words += [f"{again} marked `again`"] if again else []
     if response["outcome"] == "completed":

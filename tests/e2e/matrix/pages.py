@@ -11,6 +11,7 @@ from tests.e2e.matrix.scenario import Scenario
 
 Json = dict[str, Any]
 MADE = "Made by `python -m tests.e2e.matrix` from what the runs saw; not to be written by hand."
+NOT_PLAYED = "it has not been run yet"
 NOTHING = {"verdict": "not run", "note": "", "seconds": 0.0}
 TOLD = {
     "the model's address": {"model.url"},
@@ -54,7 +55,9 @@ def matrix_page(results: Json) -> str:
         lines.append(_row([row.title, *(shown(row, cell) for cell in cells)]))
     lines += ["", *(f"{name}: {words}" for name, words in _runs(results)), ""]
     missing = [name for name in profile.names({"HOME": "/nonexistent"}) if name not in names]
-    lines += [f"- `{name}` is not in the table: {LEFT_OUT[name]}." for name in missing]
+    lines += [
+        f"- `{name}` is not in the table: {LEFT_OUT.get(name, NOT_PLAYED)}." for name in missing
+    ]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -28,11 +28,14 @@ def verdict(agent: str, scenario: str) -> str | None:
     return read().get(agent, {}).get("cells", {}).get(scenario, {}).get("verdict")
 
 
-def of(agent: Agent, cells: dict[str, Cell]) -> Json:
-    """An agent's results, with what they are worth: versions, date, machine."""
-    kept = {name: asdict(cell) for name, cell in cells.items()}
-    for cell in kept.values():
-        del cell["story"]
+def of(agent: Agent, cells: dict[str, Cell], before: Json | None) -> Json:
+    """An agent's results, with what they are worth: versions, date, machine. Cells that were not
+    played now are those of `before`, if it was the same agent."""
+    same = before is not None and before["versions"] == agent.versions
+    kept = dict(before["cells"]) if before is not None and same else {}
+    for name, cell in cells.items():
+        kept[name] = asdict(cell)
+        del kept[name]["story"]
     return {
         "versions": agent.versions,
         "wire": agent.wire,
@@ -46,7 +49,8 @@ def of(agent: Agent, cells: dict[str, Cell]) -> Json:
 def machine(agent: Agent) -> str:
     """What it ran on, in one line."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 30
-    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {memory} GiB"
+    cores = f"{os.cpu_count()} cores at load {os.getloadavg()[0]:.0f}"
+    system = f"{platform.system()} {platform.machine()}, {cores}, {memory} GiB"
     return f"{system}, node {node_version(agent.modules)}"
 
 

@@ -25,8 +25,7 @@ def _echoed(desk: Desk, attempt: int) -> None:
 def mcp(desk: Desk) -> str:
     _echoed(desk, attempt=1)
     assert desk.host.event("mcp", tool="echo")
-    via = desk.agent.profile.mcp.via
-    return "told by session/new" if via == "acp" else "told by its own file"
+    return ""
 
 
 @scenario("MCP tool call whose first attempt fails")
