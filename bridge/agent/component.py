@@ -3,9 +3,10 @@
 Owns: the requests that are under way through us, by our own ids (`bridge:N`). Rules: what comes
 from the client's side goes to the successor in an envelope, what comes from the successor in one
 goes to the client's side without; results, errors and params stay as they were; `$/cancel_request`
-belongs to one hop, so its id is translated and it is never passed on as it is. The old spelling
-(`_proxy/...`) is answered in kind. `Component` is sans-IO; `serve` is what `bridge.cli.acp` runs
-with --component.
+belongs to one hop, so its id is translated and it is never passed on as it is. Older conductors
+are answered in their own spelling: `_proxy/...`, and before it `initialize` with `_meta.proxy` and
+`_proxy/successor/request` and `.../notification`. `Component` is sans-IO; `serve` is what
+`bridge.cli.acp` runs with --component.
 """
 
 from typing import Any
@@ -20,12 +21,19 @@ from bridge.rpc.connection import LINE_CEILING, Tap
 from bridge.rules import permission
 from bridge.wire import codec, jsonrpc
 from bridge.wire.codec import Raw
+from bridge.wire.json_edit import edit
 from bridge.wire.jsonrpc import Malformed, Notification, Request, Response
 from bridge.wire.lines import LineFramer
 from protocol_schemas.acp import PermissionParams
 
-_INITIALIZE = ("proxy/initialize", "_proxy/initialize")
-_SUCCESSOR = ("proxy/successor", "_proxy/successor")
+_OLDEST = ("_proxy/successor/request", "_proxy/successor/notification")
+_SPELLINGS = {
+    "proxy/initialize": ("proxy/successor", "proxy/successor"),
+    "_proxy/initialize": ("_proxy/successor", "_proxy/successor"),
+    "initialize": _OLDEST,
+}
+"""The envelope of a request and of a notification, by how a conductor begins."""
+_SUCCESSOR = frozenset(name for names in _SPELLINGS.values() for name in names)
 _CANCEL = "$/cancel_request"
 _LAST_WORDS = 1.0
 _PERMISSION = "session/request_permission"
@@ -58,7 +66,7 @@ class Component:
         self._behind = behind
         self._note = note
         self._initializing: bytes | None = None
-        self._successor = _SUCCESSOR[0]
+        self._envelopes = _SPELLINGS["proxy/initialize"]
         self._count = 0
         self._asked: dict[bytes, bytes] = {}
         """The ids of requests that came to us, by the ids we gave them."""
@@ -78,8 +86,8 @@ class Component:
                 return [jsonrpc.failure(noise.id, jsonrpc.INVALID_REQUEST, noise.reason)]
 
     def _request(self, request: Request) -> bytes:
-        if request.method in _INITIALIZE:
-            self._successor = _SUCCESSOR[_INITIALIZE.index(request.method)]
+        if request.method in _SPELLINGS and _to_a_proxy(request):
+            self._envelopes = _SPELLINGS[request.method]
             self._initializing = request.id
             return self._forward(request.id, "initialize", request.params)
         if request.method not in _SUCCESSOR:
@@ -97,7 +105,7 @@ class Component:
     def _forward(self, ident: bytes, method: str, params: Raw) -> bytes:
         """A request for the successor, in its envelope."""
         envelope = {"method": method, "params": params}
-        return jsonrpc.request(self._new(ident), self._successor, envelope)
+        return jsonrpc.request(self._new(ident), self._envelopes[0], envelope)
 
     def _new(self, asked: bytes) -> str:
         self._count += 1
@@ -121,7 +129,7 @@ class Component:
             return self._cancelled(notification)
         if notification.method not in _SUCCESSOR:
             envelope = {"method": notification.method, "params": notification.params}
-            return [jsonrpc.notification(self._successor, envelope)]
+            return [jsonrpc.notification(self._envelopes[1], envelope)]
         try:
             inner = _decode_envelope(notification.params)
         except msgspec.DecodeError:
@@ -141,16 +149,37 @@ class Component:
         asked = self._asked.pop(response.id, None)
         if asked is None:
             return []
-        if asked == self._initializing and self._behind is not None:
-            self._behind.initialized(response.result)
-            self._initializing = None
         answer = _decode_answer(response.line)
+        if asked == self._initializing:
+            self._initializing = None
+            if self._behind is not None:
+                self._behind.initialized(response.result)
+            if self._envelopes is _OLDEST and answer.result is not msgspec.UNSET:
+                answer.result = _accepted(answer.result)
         if answer.error is not msgspec.UNSET and bytes(answer.error) != b"null":
             body = b'"error":' + codec.escape_line_ends(bytes(answer.error))
         else:
             result = b"null" if answer.result is msgspec.UNSET else bytes(answer.result)
             body = b'"result":' + codec.escape_line_ends(result)
         return [b'{"jsonrpc":"2.0","id":' + asked + b"," + body + b"}\n"]
+
+
+def _to_a_proxy(request: Request) -> bool:
+    """Whether an initialize asks us to be a proxy: the oldest spelling says so in `_meta`."""
+    if request.method != "initialize":
+        return True
+    params = codec.mapping(codec.decode(request.params)) or {}
+    return (codec.mapping(params.get("_meta")) or {}).get("proxy") is True
+
+
+def _accepted(result: Raw) -> Raw:
+    """The answer to `initialize`, saying that we are a proxy."""
+    fields = codec.mapping(codec.decode(result)) or {}
+    if codec.mapping(fields.get("_meta")) is None:
+        wish = {("_meta",): b'{"proxy":true}'}
+    else:
+        wish = {("_meta", "proxy"): b"true"}
+    return Raw(b"".join(edit(bytes(result), "component", wish).parts))
 
 
 async def serve(

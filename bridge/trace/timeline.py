@@ -23,7 +23,10 @@ CHUNKS = {
 
 MESSAGES = ("acp", "client", "conductor", "mcp")
 """The channels that carry JSON-RPC."""
-_SUCCESSOR = ("proxy/successor", "_proxy/successor")
+_SUCCESSOR = (
+    *("proxy/successor", "_proxy/successor"),
+    *("_proxy/successor/request", "_proxy/successor/notification"),
+)
 _NO_VALUE: dict[str, Any] = {}
 
 

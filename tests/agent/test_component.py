@@ -11,6 +11,9 @@ import pytest
 
 from bridge.agent.component import Component
 from bridge.trace.reader import Event, read
+from tests.peers.agent import scripted
+from tests.peers.host import Host
+from tests.peers.install import PEERS, install
 
 BRIDGE = str(Path(sys.executable).with_name("acp-mcp-bridge"))
 
@@ -211,6 +214,57 @@ def test_a_component_records_and_puts_what_it_is_told_to_behind_its_proxies(
     [decision] = [event.data for event in events if event.kind == "permission"]
     assert (decision["request"], decision["option"], decision["by"]) == (9, "y", "policy")
     assert b"CANARY" not in file.read_bytes()
+
+
+def test_the_oldest_spelling_begins_with_initialize() -> None:
+    component = Component()
+    params = {"protocolVersion": 1, "_meta": {"proxy": True}}
+    asked = said(component, id=1, method="initialize", params=params)
+    assert asked["method"] == "_proxy/successor/request"
+    assert asked["params"] == {"method": "initialize", "params": params}
+    result = {"protocolVersion": 1, "_meta": {"x": 1.0}}
+    answer = said(component, id=asked["id"], result=result)
+    assert answer["result"] == {"protocolVersion": 1, "_meta": {"x": 1.0, "proxy": True}}
+    told = said(component, method="session/cancel", params={"sessionId": "s"})
+    assert told["method"] == "_proxy/successor/notification"
+    update = {"method": "session/update", "params": {"a": 1}}
+    told = said(component, method="_proxy/successor/notification", params=update)
+    assert told == {"jsonrpc": "2.0", **update}
+    envelope = {"method": "fs/read_text_file", "params": {"path": "/x"}}
+    asked = said(component, id="a", method="_proxy/successor/request", params=envelope)
+    assert (asked["method"], asked["params"]) == ("fs/read_text_file", {"path": "/x"})
+    bare = said(Component(), id=1, method="initialize", params={"protocolVersion": 1})
+    assert bare["method"] == "proxy/successor"
+
+
+def test_an_answer_without_meta_says_that_we_are_a_proxy() -> None:
+    component = Component()
+    params = {"protocolVersion": 1, "_meta": {"proxy": True}}
+    asked = said(component, id=1, method="initialize", params=params)
+    answer = said(component, id=asked["id"], result={"protocolVersion": 1})
+    assert answer["result"] == {"protocolVersion": 1, "_meta": {"proxy": True}}
+
+
+@pytest.mark.peers
+def test_a_conductor_of_another_maker_has_us_in_its_chain(tmp_path: Path) -> None:
+    install("node-clients")
+    file = tmp_path / "run.trace.ndjson"
+    component = [BRIDGE, "acp", "--component", "--record", str(file), "--policy", "allow"]
+    folder = PEERS / "node-clients/node_modules/@thinkwell/conductor"
+    script = Path(__file__).parents[1] / "peers/clients/conductor.mjs"
+    command = ["node", str(script), str(folder), json.dumps(component), json.dumps(scripted())]
+    prompt = f"say one\ntool t1 completed\npermission {json.dumps(OPTIONS)}\nsay é"
+    with Host(tmp_path) as host:
+        answer = host.prompt(command, prompt)
+        assert answer["ok"] is True, answer
+        host.shutdown()
+    assert answer["result"]["reply"].startswith("one")
+    assert "y" in answer["result"]["reply"]
+    events = [item for item in read(str(file)) if isinstance(item, Event)]
+    sides = {event.dir for event in events if event.ch == "conductor"}
+    assert sides == {"in", "out"}
+    [decision] = [event.data for event in events if event.kind == "permission"]
+    assert (decision["option"], decision["by"]) == ("y", "policy")
 
 
 def test_a_component_starts_no_agent() -> None:
