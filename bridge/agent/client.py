@@ -28,6 +28,8 @@ from protocol_schemas.acp import AgentCapabilities, InitializeResult
 EARLY_MESSAGES = 10_000
 EARLY_BYTES = 16 * 1024 * 1024
 """Bounds for what is held while a session's id is not known yet; beyond them the oldest go."""
+EARLY_SECONDS = 1.0
+"""How long a request is held so."""
 _NOISE_LINES = 100
 
 Done = Callable[[dict[str, Any]], None]
@@ -89,7 +91,7 @@ class AgentClient:
         self.dialect = Dialect()
         self._room = room
         self._sinks: dict[str, Sink] = {}
-        self._opening = 0
+        self._making: list[SessionSink] = []
         self._early: deque[tuple[str, Incoming | Request | Notification]] = deque()
         self._early_bytes = 0
         self.noise_lines = 0
@@ -184,12 +186,12 @@ class AgentClient:
             self.dialect.opened(session_id)
             self._deliver_early(session_id, bound)
 
-        self._opening += 1
+        self._making.append(sink)
         try:
             await self.connection.start(*self.dialect.call(method, params), bind).result()
         finally:
-            self._opening -= 1
-            if not self._opening:
+            self._making.remove(sink)
+            if not self._making:
                 while self._early:
                     self._drop_oldest()
 
@@ -302,7 +304,7 @@ class AgentClient:
 
     def _hold(self, session_id: str, message: Incoming | Request | Notification) -> bool:
         """Keeps a message for a session that is being made; False if none is."""
-        if not self._opening:
+        if not self._making:
             log.info("session %r: a message for the unknown session %r", self.name, session_id)
             return False
         self._early.append((session_id, message))
@@ -310,7 +312,21 @@ class AgentClient:
         while len(self._early) > EARLY_MESSAGES or self._early_bytes > EARLY_BYTES:
             self._drop_oldest()
             log.warning("session %r: too much before its session exists; dropped some", self.name)
+        if isinstance(message, Request):
+            self._later(EARLY_SECONDS, lambda: self._relieve(session_id, message))
         return True
+
+    def _relieve(self, session_id: str, request: Request) -> None:
+        """Answers a request that is still held: the agent may wait for that before it answers us.
+        It is the session's that is being made, where it can be no other's."""
+        if not any(held is request for _, held in self._early):
+            return
+        self._early = deque(item for item in self._early if item[1] is not request)
+        self._early_bytes -= len(request.line)
+        if len(self._making) == 1 and not self._sinks:
+            self.dialect.bind(session_id, self._making[0]).request(request, self)
+        else:
+            self._refuse(request, session_id)
 
     def _drop_oldest(self) -> None:
         session_id, message = self._early.popleft()

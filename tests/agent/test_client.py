@@ -113,6 +113,44 @@ async def test_early_messages_for_a_session_that_never_comes_are_refused_in_the_
         assert "ghost" in refused["error"]["message"]
 
 
+async def test_an_agent_that_asks_before_it_answers_is_answered_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "EARLY_SECONDS", 0.01)
+    async with Wired() as wired:
+        session = Session()
+        wired.tasks.start_soon(wired.client.create, "session/new", {}, session, session.done)
+        call = await wired.agent.heard()
+        ask = {"id": 9, "method": "session/request_permission", "params": {"sessionId": "s"}}
+        wired.agent.say(update("s", "early"), ask)
+        assert (await wired.agent.heard())["result"] == "served"
+        wired.agent.say({"id": call["id"], "result": {"sessionId": "s"}})
+        await wired.caught_up()
+        assert session.came == [
+            "session/request_permission",
+            ("done", {"sessionId": "s"}),
+            "early",
+        ]
+        assert (wired.client._early_bytes, len(wired.client._early)) == (0, 0)
+
+
+async def test_a_request_that_may_be_another_sessions_is_refused_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "EARLY_SECONDS", 0.01)
+    async with Wired() as wired:
+        calls: list[Any] = []
+        for session in (Session(), Session()):
+            wired.tasks.start_soon(wired.client.create, "session/new", {}, session, session.done)
+            calls.append((await wired.agent.heard())["id"])
+        ask = {"id": 9, "method": "session/request_permission", "params": {"sessionId": "s"}}
+        wired.agent.say(ask)
+        refused = await wired.agent.heard()
+        assert (refused["id"], refused["error"]["code"]) == (9, -32002)
+        wired.agent.say(*({"id": call, "result": {"sessionId": str(call)}} for call in calls))
+        await wired.caught_up()
+
+
 async def test_two_sessions_in_the_making_get_each_their_own() -> None:
     async with Wired() as wired:
         one, two = Session(), Session()
