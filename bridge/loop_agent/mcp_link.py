@@ -143,7 +143,7 @@ class Link:
         """All pages of the server's tools, as on the wire; raises LinkFailed."""
         tools: list[Json] = []
         cursor: str | None = None
-        seen: set[str | None] = {None}
+        seen: set[str | None] = {None, ""}
         for _ in range(_PAGES):
             params = mcp_types.PaginatedRequestParams(cursor=cursor)
             request = mcp_types.ListToolsRequest(params=params)

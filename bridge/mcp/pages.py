@@ -1,6 +1,7 @@
 """Lists that come in pages, read whole: all pages in one session, since a cursor is the session's.
 
-Rule: a cursor that comes back a second time ends the list, so that no server keeps us for ever.
+Rule: a cursor that comes back a second time ends the list, so that no server keeps us for ever;
+an empty one is how some servers say that there is no more.
 Called by catalogues and by calls that pass a list on.
 """
 
@@ -22,6 +23,7 @@ ITEMS = {
 """A list's method -> the member of its result that holds the items."""
 
 _MOST_PAGES = 10_000
+_NO_MORE = (b"null", b'""')
 
 
 class Listed(NamedTuple):
@@ -46,7 +48,7 @@ async def listed(session: Session, method: str, params: Mapping[str, Any] = {}) 
         rest = messages.members(answer.result) or {}
         items += _items(rest.pop(key, Raw(b"null")), method)
         cursor = rest.pop("nextCursor", None)
-        if cursor is None or bytes(cursor) == b"null" or bytes(cursor) in seen:
+        if cursor is None or bytes(cursor) in _NO_MORE or bytes(cursor) in seen:
             break
         seen.add(bytes(cursor))
         asked["cursor"] = cursor

@@ -40,6 +40,16 @@ async def test_a_cursor_that_comes_again_ends_the_list() -> None:
     assert len(server.steps("tools/list")) == 3
 
 
+async def test_an_empty_cursor_ends_the_list() -> None:
+    async with Fake(eras=("legacy",)).running() as server, McpProxy(lambda event: None) as proxy:
+        server.acts["tools/list"] = pages(
+            {"tools": tools("a"), "nextCursor": "p"}, {"tools": tools("b"), "nextCursor": ""}
+        )
+        proxy.mount("a", [entry("s", server)])
+        assert await names(proxy) == ["s_a", "s_b"]
+    assert len(server.steps("tools/list")) == 2
+
+
 @pytest.mark.parametrize("odd", [{"tools": None}, {}, {"tools": [], "nextCursor": None}])
 async def test_a_list_that_is_not_there_is_empty(odd: Json) -> None:
     async with Fake(eras=("legacy",)).running() as server, McpProxy(lambda event: None) as proxy:
