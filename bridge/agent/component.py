@@ -21,7 +21,7 @@ from bridge.rpc.connection import LINE_CEILING, Tap
 from bridge.rules import permission
 from bridge.wire import codec, jsonrpc
 from bridge.wire.codec import Raw
-from bridge.wire.json_edit import edit
+from bridge.wire.json_edit import Path, edit
 from bridge.wire.jsonrpc import Malformed, Notification, Request, Response
 from bridge.wire.lines import LineFramer
 from protocol_schemas.acp import PermissionParams
@@ -175,10 +175,10 @@ def _to_a_proxy(request: Request) -> bool:
 def _accepted(result: Raw) -> Raw:
     """The answer to `initialize`, saying that we are a proxy."""
     fields = codec.mapping(codec.decode(result)) or {}
-    if codec.mapping(fields.get("_meta")) is None:
-        wish = {("_meta",): b'{"proxy":true}'}
-    else:
-        wish = {("_meta", "proxy"): b"true"}
+    inside = codec.mapping(fields.get("_meta")) is not None
+    wish: dict[Path, bytes | None] = (
+        {("_meta", "proxy"): b"true"} if inside else {("_meta",): b'{"proxy":true}'}
+    )
     return Raw(b"".join(edit(bytes(result), "component", wish).parts))
 
 
