@@ -72,6 +72,8 @@ async def _end(session: "Session", turn: Turn, limits: Limits) -> None:
         await session.until(lambda: ended() or turn.answered or turn.stopped is not None)
     else:
         await _attend_timed(session, turn, limits)
+    if ended():
+        return
     with anyio.move_on_after(limits.grace):
         await session.until(lambda: ended() or turn.answered)
     if ended():

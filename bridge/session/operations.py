@@ -123,6 +123,8 @@ class Operations:
 
     def _waits_for_close(self, request: dict[str, Any]) -> bool:
         """Whether a request is held until the session of its name is closed."""
+        if not self._behind and request["operation"] not in _OPENERS:
+            return False
         name = request.get("session", "")
         if not isinstance(name, str) or self._daemon.ending:
             return False
