@@ -10,7 +10,7 @@ LOOKERS := formats chromium browser perfetto
 PEERS := uv node node-mcp fastmcp verifiers-0.4 verifiers-0.2 wheelhouse
 
 .DEFAULT_GOAL := help
-.PHONY: help setup peers test check format e2e e2e-all demo bench conformance lock clean
+.PHONY: help setup peers test check format e2e e2e-all matrix demo bench conformance lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -39,13 +39,17 @@ format: setup ## formats and mends what ruff can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-e2e: peers ## real node agents: claude and pi, then codex and copilot; pages and exports
+e2e: peers ## real node agents in every scenario, real harnesses; pages and exports
 	@$(INSTALL) node-more $(CLIENTS) $(LOOKERS)
 	$(PYTEST) tests/e2e tests/trace -m "(e2e or peers) and not heavy" $(ARGS)
 
-e2e-all: peers ## the same and the heaviest: kimi and openclaw
-	@$(INSTALL) node-more node-heavy $(CLIENTS) $(LOOKERS)
+e2e-all: peers ## the same and the heaviest: kimi, opencode, openclaw
+	@$(INSTALL) node-more node-heavy node-rest $(CLIENTS) $(LOOKERS)
 	$(PYTEST) tests/e2e tests/trace -m "e2e or peers" $(ARGS)
+
+matrix: peers ## every agent in every scenario: writes docs/agents-matrix.md; AGENTS="pi codex"
+	@$(INSTALL) node-more node-heavy node-rest
+	$(BIN)/python -m tests.e2e.matrix $(AGENTS)
 
 demo: setup ## the whole main job on loopback: no key, no node
 	$(BIN)/acp-mcp-bridge demo $(ARGS)

@@ -233,6 +233,8 @@ def test_opencode(wire: Wire, package: str):
             "scripted": {
                 "name": "scripted",
                 "tool_call": True,
+                "attachment": True,
+                "modalities": {"input": ["text", "image"], "output": ["text"]},
                 "limit": {"context": 200000, "output": 8192},
             }
         },

@@ -158,9 +158,9 @@ class Desk:
         return [request for request in every if holding in json.dumps(request["body"])]
 
     def left(self, holding: str) -> bool:
-        """Whether the agent leaves the model's answer to the request that holds the text."""
-        number = self.asked(holding)[0]["number"]
-        return wait_until(lambda: self.model.outcome(number) == "left", 10)
+        """Whether the agent leaves the model's answer to the turn's request that holds the text."""
+        [request, *_] = [r for r in self.asked(holding) if r["body"].get("tools")]
+        return wait_until(lambda: self.model.outcome(request["number"]) == "left", 10)
 
     def children(self) -> list[int]:
         """The processes of the daemon's agents."""

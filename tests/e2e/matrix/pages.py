@@ -55,9 +55,8 @@ def matrix_page(results: Json) -> str:
         lines.append(_row([row.title, *(shown(row, cell) for cell in cells)]))
     lines += ["", *(f"{name}: {words}" for name, words in _runs(results)), ""]
     missing = [name for name in profile.names({"HOME": "/nonexistent"}) if name not in names]
-    lines += [
-        f"- `{name}` is not in the table: {LEFT_OUT.get(name, NOT_PLAYED)}." for name in missing
-    ]
+    why = {name: LEFT_OUT.get(name, NOT_PLAYED) for name in missing}
+    lines += [f"- `{name}` is not in the table: {words}." for name, words in why.items()]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -1,0 +1,60 @@
+"""Every agent in every scenario (tests/e2e/matrix): each cell comes to what the table says."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.matrix import pages, results
+from tests.e2e.matrix.agents import AGENTS, LEFT_OUT
+from tests.e2e.matrix.desk import Room
+from tests.e2e.matrix.runner import SCENARIOS, play
+
+OFTEN = {"claude-code", "pi"}
+"""The agents that are driven on every commit, in these scenarios:"""
+FIRST = {"turns", "mcp", "allow", "deny", "cancel_stream", "close", "close_in_turn"}
+
+
+def cells() -> Iterator[Any]:
+    for name, agent in AGENTS.items():
+        for row in SCENARIOS:
+            first = name in OFTEN and row in FIRST
+            marks = [pytest.mark.peers if first else pytest.mark.e2e]
+            marks += [pytest.mark.heavy] * agent.heavy
+            yield pytest.param(name, row, marks=marks, id=f"{name}-{row}")
+
+
+@pytest.fixture(scope="module")
+def room() -> Iterator[Room]:
+    # Short: agents make sockets in it.
+    with tempfile.TemporaryDirectory(prefix="matrix-") as place, Room(Path(place)) as room:
+        yield room
+
+
+@pytest.mark.parametrize("name, row", cells())
+def test_a_cell_comes_to_what_the_table_says(room: Room, name: str, row: str) -> None:
+    cell = play(room, AGENTS[name], SCENARIOS[row])
+    assert cell.verdict == results.verdict(name, row), cell.story or cell.note
+
+
+def test_what_fails_in_the_table_is_explained() -> None:
+    failing = [
+        (name, row)
+        for name, result in results.read().items()
+        for row, cell in result["cells"].items()
+        if cell["verdict"] == "fails"
+    ]
+    explained = [(name, row) for name, agent in AGENTS.items() for row in agent.nature]
+    assert sorted(failing) == sorted(explained)
+
+
+def test_the_pages_are_those_of_the_results() -> None:
+    found = results.read()
+    assert set(found) == set(AGENTS)
+    assert not set(AGENTS) & set(LEFT_OUT)
+    for path, text in pages.every(found).items():
+        assert (results.ROOT / "docs" / path).read_text() == text, path
+    for result in found.values():
+        assert set(result["cells"]) == set(SCENARIOS)
