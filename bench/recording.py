@@ -34,6 +34,8 @@ BAR = 0.85
 """Throughput that is left at the least, while recording."""
 NAME = b"acp-scribe"
 PIECES = 20
+_PAUSE = 0.05
+"""Between two bursts: the scribe catches up."""
 
 
 def cpu(pid: int) -> float:
@@ -198,8 +200,9 @@ WORK = {
     "small": ("updates of 64 B", "updates"),
     "large": ("tool updates of 4 KiB", "updates"),
     "relay": ("relay, small turns", "turns"),
-    "relayed": ("relay, updates of 64 B", "MiB"),
-    "relayed4k": ("relay, updates of 4 KiB", "MiB"),
+    "bursts": ("relay, bursts of 2 MiB of 64 B", "MiB"),
+    "bursts4k": ("relay, bursts of 4 MiB of 4 KiB", "MiB"),
+    "flood": ("relay, 4 KiB without a pause", "MiB"),
     "model": ("model proxy, whole answers", "exchanges"),
     "stream": (f"model proxy, streams of {PIECES} pieces", "exchanges"),
 }
@@ -215,9 +218,9 @@ def subject(name: str, stack: ExitStack, record: list[str], upstream: str) -> Su
             return Turns(stack, record, "flood tool 1000 4096", 1, 1000)
         case "relay":
             return Relayed(stack, record, "hi", 100)
-        case "relayed":
+        case "bursts":
             return Relayed(stack, record, "flood message 10000 64")
-        case "relayed4k":
+        case "bursts4k" | "flood":
             return Relayed(stack, record, "flood tool 1000 4096")
         case _:
             return Exchanges(stack, record, upstream, stream=name == "stream")
@@ -248,6 +251,7 @@ class Figures:
             for number in range(rounds):
                 # Who is first changes, so that neither always has the warmer machine.
                 for one in (plain, recorded) if number % 2 else (recorded, plain):
+                    time.sleep(_PAUSE if name in ("bursts", "bursts4k") else 0)
                     used, start = cpu(one.pid), time.monotonic()
                     units = one.work()
                     used, clock = cpu(one.pid) - used, time.monotonic() - start
