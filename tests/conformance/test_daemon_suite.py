@@ -9,6 +9,9 @@ import pytest
 
 from conformance.check import Outcome
 from conformance.daemon.suite import SUITE, play
+from tests.conformance.together import each
+
+Found = dict[str, Outcome]
 
 PLANTED = Path(__file__).with_name("planted_daemon.py")
 SILENT = {
@@ -34,10 +37,10 @@ SILENT = {
 NAMES = [check.id.removeprefix("daemon.") for check in SUITE.checks]
 
 
-def outcomes(command: list[str], only: Iterable[str], timeout: float) -> dict[str, Outcome]:
+async def outcomes(command: list[str], only: Iterable[str], timeout: float) -> Found:
     wanted = {f"daemon.{one}" for one in only}
     checks = [check for check in SUITE.checks if check.id in wanted]
-    found = anyio.run(play, command, checks, timeout)
+    found = await play(command, checks, timeout)
     return {outcome.check.id.removeprefix("daemon."): outcome for outcome in found}
 
 
@@ -46,11 +49,21 @@ def planted(fault: str) -> list[str]:
 
 
 def test_a_good_daemon_passes_everything() -> None:
-    found = outcomes(planted("-"), NAMES, 30)
+    found = anyio.run(outcomes, planted("-"), NAMES, 30)
     assert {name: one for name, one in found.items() if one.verdict != "passed"} == {}
 
 
+@pytest.fixture(scope="module")
+def findings() -> dict[str, Found]:
+    """What each check finds in the daemon that has its fault."""
+
+    async def run(name: str) -> Found:
+        return await outcomes(planted(name), [name], 0.7 if name in SILENT else 30)
+
+    return each(NAMES, run)
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_a_planted_fault_is_found_by_its_check(name: str) -> None:
-    found = outcomes(planted(name), [name], 0.7 if name in SILENT else 30)
+def test_a_planted_fault_is_found_by_its_check(name: str, findings: dict[str, Found]) -> None:
+    found = findings[name]
     assert found[name].verdict == "failed", found[name]
