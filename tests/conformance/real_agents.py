@@ -27,10 +27,6 @@ TOOLS = {
 """What makes each call a tool that it asks permission for, where it does."""
 
 
-MODES = {"codex": ["--mode", "read-only"]}
-"""The session mode in which it asks."""
-
-
 async def run(name: str, directory: Path) -> None:
     async with scripted_model() as model:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
@@ -47,7 +43,6 @@ async def run(name: str, directory: Path) -> None:
             only = os.environ.get("ONLY", "").split()
             some = [word for pattern in only for word in ("--only", pattern)]
             command = [sys.executable, "-m", "conformance", "agent", "--json", *prompts, *meta]
-            command += MODES.get(name, [])
             command += some
             found = await anyio.run_process(
                 [*command, "--", *recipe.command],
