@@ -147,11 +147,6 @@ function runText(members) {
 
 function track(event) {
   const node = make("span", "track");
-  LANES.forEach((_, lane) => {
-    const line = make("i");
-    line.style.left = `${LANE / 2 + lane * LANE}px`;
-    node.append(line);
-  });
   const pair = FROM_TO[event.ch];
   const kind = pair ? event.ch : "other";
   if (pair && event.flow !== "·") {
