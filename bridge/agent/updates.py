@@ -100,7 +100,8 @@ def read(notification: Notification) -> Incoming | None:
 
 
 def _update_in(line: bytes) -> bytes:
-    """The update object's bytes in a line that msgspec refuses (lone surrogates, NaN)."""
+    """The update object's bytes in a line that msgspec refuses (lone surrogates, NaN); `null` if
+    it has none."""
     # Rare, and so is the need for a scanner.
     from bridge.wire import json_scan
 
@@ -108,9 +109,11 @@ def _update_in(line: bytes) -> bytes:
         start, end = json_scan.skip_space(line, 0), 0
         for name in ("params", "update"):
             spans = {member.key: member for member in json_scan.members(line, start, {})}
+            if name not in spans:
+                return b"null"
             start, end = spans[name].start, spans[name].end
     except json_scan.NotJSON:
-        return codec.encode(codec.decode(line)["params"]["update"])
+        return codec.encode(codec.decode(line)["params"].get("update"))
     return line[start:end]
 
 

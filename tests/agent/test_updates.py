@@ -174,3 +174,10 @@ def test_metadata_is_both_with_the_update_s_own_winning() -> None:
     assert taken(line(CHUNK)).metadata() is None
     odd = {"update": {"sessionUpdate": "no"}, "session_id": "no", "sessionId": "no"}
     assert taken(line(CHUNK, _meta=odd)).params.session_id == "s"
+
+
+@pytest.mark.parametrize("more", ['"update":null', '"_meta":{}', '"x":"\\ud83d"', '"x":NaN'])
+def test_a_notification_without_an_update_is_told_as_null(more: str) -> None:
+    head = '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s",'
+    incoming = taken(f"{head}{more}}}}}".encode())
+    assert (incoming.params.update.kind, bytes(incoming.raw())) == ("", b"null")
