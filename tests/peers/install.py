@@ -10,7 +10,7 @@ and .peers in the checkout; nothing is taken from, or left in, the machine or HO
     node             .peers/node: node, claude-agent-acp, pi
     node-more        .peers/node-more: codex-acp, copilot, pi's MCP client
     node-heavy       .peers/node-heavy: Kimi Code, OpenClaw, and the newer node that it needs
-    node-rest        .peers/node-rest: opencode; Qwen Code, which has no profile
+    node-rest        .peers/node-rest: Gemini CLI, opencode; Qwen Code, which has no profile
     node-clients     .peers/node-clients: ACP clients, acpx and the TypeScript SDK
     node-mcp         .peers/node-mcp: MCP servers and clients, the official conformance runner
     model-clients    .peers/model-clients: the OpenAI and Anthropic Python SDKs

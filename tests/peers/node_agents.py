@@ -19,7 +19,12 @@ NODE = PEERS / "node/node_modules"
 MORE = PEERS / "node-more/node_modules"
 HEAVY = PEERS / "node-heavy/node_modules"
 REST = PEERS / "node-rest/node_modules"
-PATHS = {"chat": "/chat/completions", "responses": "/responses", "anthropic": "/messages"}
+PATHS = {
+    "chat": "/chat/completions",
+    "responses": "/responses",
+    "anthropic": "/messages",
+    "gemini": ":streamGenerateContent",
+}
 
 
 def node_bin() -> str:

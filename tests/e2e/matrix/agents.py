@@ -77,6 +77,18 @@ AGENTS = {
         Agent("claude-code", NODE, ("Bash", "command")),
         Agent("copilot", MORE, ("bash", "command")),
         Agent("kimi-code", HEAVY, ("bash", "command"), heavy=True),
+        Agent(
+            "gemini",
+            REST,
+            ("run_shell_command", "command"),
+            heavy=True,
+            nature={
+                "cancel_tool": "it lets the MCP call run on after a cancel and tells nobody; the "
+                "call ends with the session",
+                "load": "another process of it does not find the session, more often than not, "
+                "though its file is there",
+            },
+        ),
         Agent("opencode", REST, ("bash", "command"), heavy=True, side="title"),
         Agent("openclaw", HEAVY, ("exec", "command"), heavy=True, patience=150),
     )
@@ -84,7 +96,6 @@ AGENTS = {
 
 _NOT_HAD = "its program is no package of npm's and cannot be had here"
 LEFT_OUT = {
-    "gemini": "the scripted model does not speak Gemini's wire",
     "pool": _NOT_HAD,
     "rlm": _NOT_HAD,
     "terminus-2": _NOT_HAD,

@@ -6,6 +6,7 @@ from tests.e2e.matrix.desk import ECHO, Desk, NotOffered
 from tests.e2e.matrix.scenario import scenario
 
 WORDS = "a scripted failure"
+HISTORY = {"chat": "messages", "anthropic": "messages", "responses": "input", "gemini": "contents"}
 
 
 @scenario("Null content is mended for a strict model")
@@ -73,7 +74,7 @@ def empty(desk: Desk) -> str:
     assert response["outcome"] in ("empty", "completed", "timeout", "failed", "cancelled"), told
     turns = [e for e in desk.host.events("model") if e["purpose"] == "turn"]
     again = sum(1 for event in turns if event.get("again"))
-    lengths = [len(r["body"].get("messages") or r["body"]["input"]) for r in desk.asked("EMPTY")]
+    lengths = [len(r["body"][HISTORY[desk.agent.wire]]) for r in desk.asked("EMPTY")]
     more = sum(1 for length in lengths if length > lengths[0])
     assert again == more, f"{more} questions for more, {again} of them marked"
     words = [f"asked {len(turns)} times"] if len(turns) > 1 else []
