@@ -15,10 +15,13 @@ from pathlib import Path
 import anyio
 from anyio.abc import Process, TaskGroup
 
-from conformance.check import Broken
+from conformance.check import Broken, NotTried
 
 MARKER = "ACP_CONFORMANCE_MARKER"
 TAIL = 4000
+PROCESSES = Path("/proc")
+TELLS = PROCESSES.exists()
+"""Whether it can be told which processes live."""
 _PAUSE = 0.01
 _GRACE = 2.0
 _READ = 1 << 18
@@ -105,13 +108,20 @@ class Child:
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
-    async def survivors(self, timeout: float) -> list[str]:
-        """What it started and is still alive when the time is up; returns at once if nothing is."""
-        left: list[int] = []
+    async def survivors(self, timeout: float, naming: str = "") -> list[str]:
+        """What it started, `naming` in its command line, and is still alive when the time is up;
+        returns at once if nothing is. Raises NotTried where that cannot be told."""
+        if not TELLS:
+            raise NotTried(f"which processes live cannot be told: there is no {PROCESSES}")
+        left: list[str] = []
         with anyio.move_on_after(timeout):
-            while left := marked(self.marker):  # noqa: ASYNC110 (no event tells of others' ends)
+            # No event tells of the end of others' children.
+            while left := [line for line in self._living() if naming in line]:  # noqa: ASYNC110
                 await anyio.sleep(_PAUSE)
-        return [_describe(pid) for pid in left]
+        return left
+
+    def _living(self) -> list[str]:
+        return [_describe(pid) for pid in marked(self.marker)]
 
     async def end(self, grace: float = _GRACE) -> None:
         """Ends it and what it started: end of stdin, TERM, KILL, with that time between."""
@@ -123,7 +133,8 @@ class Child:
                 with suppress(ProcessLookupError):
                     os.killpg(self.pid, number)
             await self.exit_code(_GRACE)
-            await self.survivors(grace / 4)
+            with suppress(NotTried):
+                await self.survivors(grace / 4)
             for pid in marked(self.marker):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -173,10 +184,10 @@ async def start(
 
 
 def marked(marker: str) -> list[int]:
-    """Every living process with the marker in its environment; none where there is no /proc."""
+    """Every living process with the marker in its environment."""
     wanted = f"{MARKER}={marker}".encode()
     found: list[int] = []
-    for entry in Path("/proc").glob("[0-9]*"):
+    for entry in PROCESSES.glob("[0-9]*"):
         with suppress(OSError):
             if wanted in (entry / "environ").read_bytes().split(b"\0") and _alive(entry):
                 found.append(int(entry.name))
@@ -189,7 +200,7 @@ def _alive(entry: Path) -> bool:
 
 def _describe(pid: int) -> str:
     try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+        command = (PROCESSES / f"{pid}/cmdline").read_bytes().replace(b"\0", b" ")
     except OSError:
         return f"{pid}"
     return f"{pid} {command.decode(errors='replace').strip()[:120]}"

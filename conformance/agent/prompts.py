@@ -42,7 +42,7 @@ async def reply(lab: Lab) -> None:
 
 @SUITE.check(
     "prompt.nothing-after",
-    "MUST",
+    "SHOULD",
     "Prompt Turn: Check for Completion",
     "When the response has been sent, the turn is over: no message or tool call of it follows.",
 )

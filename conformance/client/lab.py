@@ -10,6 +10,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,8 @@ class Play:
     ends: list[str] = field(default_factory=list[str])
     exit_code: int | None = None
     state: str = ""
-    left: list[str] = field(default_factory=list[str])
+    left: list[str] | None = None
+    """What still lives after the client's end; None where that cannot be told."""
 
     def requests(self, method: str) -> list[Message]:
         return [message for message in self.sent if message.get("method") == method]
@@ -144,7 +146,9 @@ class Lab:
         await child.close_stdin()
         code = await child.exit_code(max(self.timeout * 2, PATIENCE))
         state = child.state()
-        left = await child.survivors(min(self.timeout, 5.0)) if code is not None else []
+        left: list[str] | None = None
+        with suppress(NotTried):
+            left = await child.survivors(min(self.timeout, 5.0)) if code is not None else None
         await child.end(0.1 if code is not None else 1.0)
         records = [json.loads(line) for line in log.read_text().splitlines()]
         play = Play(scenario, records, exit_code=code, state=state, left=left)

@@ -13,7 +13,7 @@ async def bears(lab: Lab, step: str) -> None:
 @SUITE.check(
     "rpc.unknown-request",
     "MUST",
-    "Extensibility: Extension Methods",
+    "JSON-RPC 2.0: 5.1",
     "A request for a method that is not known gets the error -32601.",
 )
 async def unknown_request(lab: Lab) -> None:

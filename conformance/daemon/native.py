@@ -2,7 +2,7 @@
 
 from conformance.check import expect
 from conformance.daemon.host import ok, result
-from conformance.daemon.lab import SUITE, Lab, agent, config
+from conformance.daemon.lab import PEER, SUITE, Lab, agent, config
 from conformance.wire import Json, compact, mapping
 
 C = "Host protocol: Generation C"
@@ -295,3 +295,5 @@ async def close(lab: Lab) -> None:
     found = (await host.good("close", session="gone")).get("result")
     given = mapping(found).get("response_metadata")
     expect(given == {"closed": True}, f"the result is {compact(found)}")
+    left = await host.child.survivors(lab.timeout, PEER.name)
+    expect(not left, f"still running: {'; '.join(left)}")
