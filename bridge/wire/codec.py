@@ -59,6 +59,9 @@ def convert(value: Any, kind: type[T]) -> T:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise JSONError(str(error)) from None
+    except UnicodeEncodeError as error:
+        # A lone surrogate in a name, or in a string where something else belongs.
+        raise JSONError(str(error)) from None
 
 
 def decode_as(data: bytes | Raw, kind: type[T]) -> T:

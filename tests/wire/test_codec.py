@@ -129,6 +129,14 @@ def test_a_wrong_shape_is_named_with_its_place() -> None:
     assert codec.decode_as(Raw(b'{"inner":[1]}'), Place) == Place([1])
 
 
+@pytest.mark.parametrize(
+    "data", [rb'{"\ud83d":1}', rb'{"inner":["\ud83d"]}', rb'{"inner":"\ud83d"}', rb'"\ud83d"']
+)
+def test_a_lone_surrogate_where_it_does_not_belong_is_a_wrong_shape(data: bytes) -> None:
+    with pytest.raises(JSONError):
+        codec.decode_as(data, Place)
+
+
 def test_mapping_tells_objects_from_the_rest() -> None:
     assert codec.mapping({"a": 1}) == {"a": 1}
     assert [codec.mapping(value) for value in ([], None, 1, "{}", True)] == [None] * 5
