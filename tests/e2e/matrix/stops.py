@@ -90,7 +90,8 @@ def load(desk: Desk) -> str:
     _restored(desk, "load")
     replayed = desk.host.events("update", replay=True)
     assert "good morning" in str(replayed), "the history was not replayed"
-    return ""
+    own = {event["side"] for event in desk.host.events("model", purpose="side")}
+    return f"asks the model on its own: {', '.join(sorted(own))}" if own else ""
 
 
 @scenario("session/resume in a new process")
