@@ -10,6 +10,8 @@ Used by `bridge.cli.acp` when it is given --mcp-proxy, --model-proxy or --policy
 from collections.abc import Callable
 from typing import Any, Literal
 
+import msgspec
+
 from bridge.agent.behind import Behind
 from bridge.agent.relay import Relay
 from bridge.io.pipes import FdReader, FdWriter
@@ -19,7 +21,7 @@ from bridge.rules import permission
 from bridge.wire import codec, jsonrpc
 from bridge.wire.jsonrpc import Notification, Request, Response
 from bridge.wire.lines import LineFramer
-from protocol_schemas.acp import PermissionParams
+from protocol_schemas.acp import PermissionOption
 
 Policy = Literal["allow", "deny"]
 Note = Callable[[str, dict[str, Any]], None]
@@ -27,6 +29,27 @@ Note = Callable[[str, dict[str, Any]], None]
 
 _PERMISSION = "session/request_permission"
 _CANCEL = "$/cancel_request"
+
+
+class Question(msgspec.Struct, rename="camel"):
+    """A permission request of either version, as far as a policy has to know it."""
+
+    options: list[PermissionOption]
+    tool_call: dict[str, Any] = {}
+    title: Any = None
+    subject: Any = None
+    """Version 2: what is asked about; a tool call among others."""
+
+    def answered(self, ident: bytes, policy: Policy, note: Note | None) -> dict[str, Any]:
+        """The policy's answer to the request of that id; it is taken down."""
+        result = permission.outcome(permission.choose(self.options, policy))
+        if note is not None:
+            subject = codec.mapping(self.subject) or {}
+            call = codec.mapping(subject.get("toolCall")) or {"toolCallId": None} | self.tool_call
+            call = call | {"title": self.title or call.get("title")}
+            request = codec.decode(ident)
+            note("permission", permission.decision(request, call, self.options, result, "policy"))
+        return result
 
 
 class ActiveRelay(Relay):
@@ -121,13 +144,10 @@ class ActiveRelay(Relay):
     def _decide(self, request: Request) -> bool:
         """Answers a permission request; False if it cannot be read, and is the client's."""
         try:
-            params = codec.decode_as(request.params, PermissionParams)
+            question = codec.decode_as(request.params, Question)
         except codec.JSONError:
             return False
-        result = permission.outcome(permission.choose(params.options, self._policy or "deny"))
+        result = question.answered(request.id, self._policy or "deny", self._note)
         self._answered.add(request.id)
         self._tell(jsonrpc.result(request.id, result))
-        if self._note is not None:
-            ident = codec.decode(request.id)
-            self._note("permission", permission.decision(ident, params, result, "policy"))
         return True

@@ -14,17 +14,15 @@ from typing import Any
 import anyio
 import msgspec
 
-from bridge.agent.active import Note, Policy
+from bridge.agent.active import Note, Policy, Question
 from bridge.agent.behind import Behind
 from bridge.io.pipes import FdReader, FdWriter
 from bridge.rpc.connection import LINE_CEILING, Tap
-from bridge.rules import permission
 from bridge.wire import codec, jsonrpc
 from bridge.wire.codec import Raw
 from bridge.wire.json_edit import Path, edit
 from bridge.wire.jsonrpc import Malformed, Notification, Request, Response
 from bridge.wire.lines import LineFramer
-from protocol_schemas.acp import PermissionParams
 
 _OLDEST = ("_proxy/successor/request", "_proxy/successor/notification")
 _SPELLINGS = {
@@ -115,14 +113,10 @@ class Component:
 
     def _decided(self, ident: bytes, inner: _Envelope) -> bytes:
         try:
-            params = codec.decode_as(inner.params, PermissionParams)
+            question = codec.decode_as(inner.params, Question)
         except codec.JSONError as error:
             return jsonrpc.failure(ident, jsonrpc.INVALID_PARAMS, f"{inner.method}: {error}")
-        result = permission.outcome(permission.choose(params.options, self._policy or "deny"))
-        if self._note is not None:
-            said = permission.decision(codec.decode(ident), params, result, "policy")
-            self._note("permission", said)
-        return jsonrpc.result(ident, result)
+        return jsonrpc.result(ident, question.answered(ident, self._policy or "deny", self._note))
 
     def _notification(self, notification: Notification) -> list[bytes]:
         if notification.method == _CANCEL:

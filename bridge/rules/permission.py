@@ -5,10 +5,10 @@ relay and the component of a chain. Agents name their options as they like and s
 allow_always first (gemini, qwen), so neither position nor name says anything.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from protocol_schemas.acp import PermissionOption, PermissionParams
+from protocol_schemas.acp import PermissionOption
 
 Decision = Literal["allow", "deny", "cancel"]
 
@@ -36,15 +36,20 @@ def outcome(option_id: Any) -> dict[str, Any]:
 
 
 def decision(
-    request: Any, params: PermissionParams, result: dict[str, Any], by: str, seconds: float = 0.0
+    request: Any,
+    call: Mapping[str, Any],
+    options: Sequence[PermissionOption],
+    result: dict[str, Any],
+    by: str,
+    seconds: float = 0.0,
 ) -> dict[str, Any]:
     """What a trace tells of a settled request: its id, what was offered, what was chosen (None:
     `cancelled`), by whom, and how long that took (docs/trace-format.md)."""
     return {
         "request": request,
-        "tool_call": params.tool_call.get("toolCallId"),
-        "title": params.tool_call.get("title"),
-        "options": [{"optionId": o.option_id, "kind": o.kind} for o in params.options],
+        "tool_call": call.get("toolCallId"),
+        "title": call.get("title"),
+        "options": [{"optionId": o.option_id, "kind": o.kind} for o in options],
         "option": result["outcome"].get("optionId"),
         "by": by,
         "seconds": round(seconds, 6),

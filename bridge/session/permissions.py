@@ -100,7 +100,8 @@ class Permissions:
         connection.reply(request.id, result)
         if self._note is not None:
             ident = codec.decode(request.id)
-            self._note("permission", permission.decision(ident, params, result, by))
+            said = permission.decision(ident, params.tool_call, params.options, result, by)
+            self._note("permission", said)
 
     def _leave(self, key: str, asked: "_Asked") -> None:
         """A request that waited is settled."""
@@ -109,7 +110,8 @@ class Permissions:
             withdrawn = asked.by == "withdrawn"
             result = permission.outcome(None) if withdrawn else asked.result
             ident, seconds = codec.decode(asked.ident), time.monotonic() - asked.since
-            said = permission.decision(ident, asked.params, result, asked.by, seconds)
+            call, options = asked.params.tool_call, asked.params.options
+            said = permission.decision(ident, call, options, result, asked.by, seconds)
             self._note("permission", said)
 
     async def _ask_gate(self, gate: Gate, key: str, asked: "_Asked") -> dict[str, Any]:

@@ -106,6 +106,19 @@ def test_a_policy_answers_the_successor_s_permission_requests() -> None:
     assert answer["result"]["outcome"] == {"outcome": "selected", "optionId": "n"}
 
 
+def test_a_policy_answers_version_2_s_too() -> None:
+    noted: list[Any] = []
+    component = Component("allow", note=lambda kind, data: noted.append(data))
+    options = [{"optionId": "n", "kind": "reject_once"}, {"optionId": "y", "kind": "allow_once"}]
+    subject = {"type": "tool_call", "toolCall": {"toolCallId": "t", "title": "run"}}
+    params = {"sessionId": "s", "title": "May I?", "subject": subject, "options": options}
+    envelope = {"method": "session/request_permission", "params": params}
+    answer = said(component, id=3, method="proxy/successor", params=envelope)
+    assert answer["result"]["outcome"] == {"outcome": "selected", "optionId": "y"}
+    [decision] = noted
+    assert (decision["tool_call"], decision["title"], decision["by"]) == ("t", "May I?", "policy")
+
+
 @pytest.mark.parametrize(
     "line", [b"noise", b"42", b'{"jsonrpc":"2.0","id":99,"result":{}}', b'{"jsonrpc":"2.0"}']
 )
