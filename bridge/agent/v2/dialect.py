@@ -90,7 +90,10 @@ class Dialect2(Dialect):
             return value
         options = shapes.config_options(fields["configOptions"])
         # A fork's result names the new session, its params the old one.
-        session = self._sessions.get(fields.get("sessionId") or params.get("sessionId") or "")
+        named = fields.get("sessionId")
+        session = self._sessions.get(
+            named if isinstance(named, str) else params.get("sessionId", "")
+        )
         modes = None if session is None else session.modes.take(options)
         beside = {"modes": modes} if modes is not None and method in _OPENERS else {}
         return fields | {"configOptions": options} | beside

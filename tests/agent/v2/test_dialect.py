@@ -83,6 +83,13 @@ def test_the_modes_are_a_fork_s_own() -> None:
         dialect.call("session/set_mode", {"sessionId": "s", "modeId": "b"})
 
 
+@pytest.mark.parametrize("odd", [None, [1], {}, 7])
+def test_a_result_that_names_no_session_is_that_of_the_one_asked_for(odd: Any) -> None:
+    value = {"sessionId": odd, "configOptions": [MODE]}
+    result = bound().result("session/load", {"sessionId": "s"}, value)
+    assert result["modes"]["currentModeId"] == "a"
+
+
 @pytest.mark.parametrize("value", [None, [], {}, {"sessions": []}])
 def test_a_result_without_options_is_as_it_was(value: Any) -> None:
     assert bound().result("session/list", {}, value) == value
