@@ -10,6 +10,7 @@ from typing import Any
 from conformance.check import Check, Outcome, Verdict
 
 MARKS: dict[Verdict, str] = {"passed": "✓", "failed": "✗", "not tried": "–"}
+LONGEST = 120
 COLOURS: dict[Verdict, str] = {"passed": "32", "failed": "31", "not tried": "2"}
 
 
@@ -94,12 +95,14 @@ def markdown(documents: Sequence[dict[str, Any]]) -> str:
             rows.append(f"| `{check['id']}` | {check['severity']} | {' | '.join(cells)} |")
     passed = [sum(c["verdict"] == "passed" for c in one["checks"]) for one in documents]
     rows.append(f"| all passed | | {' | '.join(map(str, passed))} |")
+    rows.append("")
     for one in documents:
-        for check in one["checks"]:
-            if check["verdict"] == "failed":
-                rows += ["", f"- {one['name']}, `{check['id']}`: {_plain(check['words'])}"]
-    return "\n".join(rows)
+        failed = [check for check in one["checks"] if check["verdict"] == "failed"]
+        rows += [f"- {one['name']}, `{check['id']}`: {_plain(check['words'])}" for check in failed]
+    return "\n".join(rows).rstrip()
 
 
 def _plain(words: str) -> str:
-    return words.replace("|", "\\|").replace("\n", " ")
+    """In one line, and not too long a one."""
+    line = " ".join(words.split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]} ..."

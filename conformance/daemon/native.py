@@ -272,8 +272,10 @@ async def agent_error(lab: Lab) -> None:
 @SUITE.check("c.timeout", "MUST", C, "A turn over its deadline is ok false with the code timeout.")
 async def timeout(lab: Lab) -> None:
     host = await lab.host("C")
-    late = config("wait", turn_timeout=0.2)
-    response = await host.bad("prompt", session=lab.name(), config=late)
+    session = lab.name()
+    await host.good("prompt", session=session, config=config("say hello"))
+    late = config("wait", turn_timeout=1.0)
+    response = await host.bad("prompt", session=session, config=late)
     error(response, "timeout")
     expect(result(response)["reply"] == "waiting", f"the result is {compact(response['result'])}")
 
