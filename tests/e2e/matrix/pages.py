@@ -52,8 +52,7 @@ def matrix_page(results: Json) -> str:
         _row(["model wire", *(results[name]["wire"] for name in names)]),
     ]
     for row in SCENARIOS.values():
-        cells = (results[name]["cells"].get(row.name, NOTHING) for name in names)
-        lines.append(_row([row.title, *(shown(row, cell) for cell in cells)]))
+        lines.append(_row([row.title, *(shown(name, row, results[name]) for name in names)]))
     lines += ["", *(f"{name}: {words}" for name, words in _runs(results)), ""]
     missing = [name for name in profile.names({"HOME": "/nonexistent"}) if name not in names]
     why = {name: LEFT_OUT.get(name, NOT_PLAYED) for name in missing}
@@ -82,16 +81,15 @@ def _versions(result: Json) -> str:
     return ", ".join(result["versions"].values())
 
 
-def shown(row: Scenario, cell: Json) -> str:
-    """A cell as the table has it: a verdict, with its reason if it is none that one hopes for."""
+def shown(name: str, row: Scenario, result: Json) -> str:
+    """A cell as the table has it: a verdict, with the reason if it is none that one hopes for."""
+    cell = result["cells"].get(row.name, NOTHING)
     verdict, note = cell["verdict"], cell["note"]
     if verdict == "works":
         return note if row.tells else verdict
-    return f"{verdict}: {_short(note)}" if verdict in ("fails", "not run") and note else verdict
-
-
-def _short(note: str) -> str:
-    return note if len(note) <= 90 else f"{note[:89]}…"
+    if verdict == "not offered" or not note:
+        return verdict
+    return f"{verdict}: {AGENTS[name].nature.get(row.name, note)}"
 
 
 def agent_page(name: str, result: Json) -> str:
