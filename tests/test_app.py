@@ -318,11 +318,11 @@ def late():
 atexit.register(late)
 import bridge.session.session as s
 begin = s.Session._begin
-def noisy(self, job):
+def noisy(*arguments):
     print("printed in a turn", flush=True)
     os.write(1, b"to the descriptor in a turn\\n")
     os.system("echo from a child")
-    return begin(self, job)
+    return begin(*arguments)
 s.Session._begin = noisy
 """
 
@@ -333,7 +333,7 @@ def test_nothing_but_packets_is_on_stdout_whatever_a_library_prints(
     site = tmp_path / "site"
     site.mkdir()
     (site / "noisy.py").write_text(NOISY.replace('print("printed at the start")\n', ""))
-    program = "import noisy, sys; from bridge.__main__ import main; sys.exit(main())"
+    program = "import noisy; from bridge.__main__ import program; program()"
     host = spawn(command=[sys.executable, "-c", program], environment={"PYTHONPATH": str(site)})
     assert host.reply(scripted(), "say hi") == "hi"
     host.shutdown()
