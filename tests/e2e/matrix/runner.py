@@ -3,6 +3,7 @@
 import time
 import traceback
 from dataclasses import dataclass, field
+from subprocess import SubprocessError
 from typing import Literal
 
 from tests.e2e.matrix import faults, measures, stops, tools, turns
@@ -47,7 +48,7 @@ def _play(room: Room, agent: Agent, scenario: Scenario) -> Cell:
         return Cell("not offered", str(why))
     except NotRun as why:
         return Cell("not run", str(why))
-    except (AssertionError, ValueError, KeyError, IndexError, TypeError) as error:
+    except (AssertionError, LookupError, TypeError, ValueError, SubprocessError) as error:
         words = str(error).partition("\n")[0] or type(error).__name__
         return Cell("fails", words[:300], story=traceback.format_exc())
     return Cell("works", note)
