@@ -22,7 +22,7 @@ from jsonschema import Draft202012Validator
 from tests.peers.processes import MARKER, survivors
 
 COMMAND = [str(Path(sys.executable).with_name("acp-mcp-bridge")), "agent"]
-SCHEMA = json.loads(Path("tests/data/acp_schema/v1/schema.json").read_text())
+SCHEMA = json.loads(Path("protocol_schemas/official/acp/v1/schema.json").read_text())
 PATIENCE = 30.0
 Message = dict[str, Any]
 

@@ -11,8 +11,10 @@ from bridge.trace import view
 from bridge.trace.check import schema
 from bridge.trace.check.shape import decisive_names, shape_of
 from protocol_schemas import export
+from tests.peers.node_agents import NODE
 
 OFFICIAL = export.FOLDER.with_name("official") / "acp"
+PUBLISHED = NODE / "@agentclientprotocol/sdk/schema"
 TEXT = {"type": "text", "text": "x"}
 
 
@@ -24,6 +26,14 @@ def judged(params: Any, version: int = 1) -> schema.Verdict:
     verdict = schema.judge(version, "session/update", "client", "Notification", params)
     assert verdict is not None
     return verdict
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize("name", ["schema.json", "schema.unstable.json"])
+def test_they_are_the_bytes_that_were_published(version: str, name: str) -> None:
+    ours, published = OFFICIAL / version / name, PUBLISHED / version / name
+    assert ours.read_bytes() == published.read_bytes()
 
 
 def test_a_right_message_has_no_fault() -> None:
