@@ -43,7 +43,8 @@ class Output:
         with suppress(anyio.ClosedResourceError):
             while not self._closed:
                 await anyio.wait_readable(self._fd)
-                data = os.read(self._fd, _READ)
+                # It may have been closed since this was to go on.
+                data = b"" if self._closed else os.read(self._fd, _READ)
                 if not data:
                     return
                 yield data

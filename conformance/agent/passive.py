@@ -32,6 +32,8 @@ def judged(rule: str) -> Callable[[Lab], Awaitable[None]]:
             words = dict.fromkeys(fault.words for fault in found)
             lines = dict.fromkeys(f"< {fault.line}" for fault in found)
             raise Broken("; ".join(list(words)[:MOST]), list(lines)[:MOST])
+        if not any(client.messages for client in lab.clients):
+            raise NotTried("the agent has written no message")
 
     return run
 

@@ -41,6 +41,8 @@ class Play:
     """All messages in order, each `in` (from the client) or `out`."""
     steps: list[str] = field(default_factory=list[str])
     ends: list[str] = field(default_factory=list[str])
+    written: str | None = None
+    """What the file holds that the client was asked to write."""
     exit_code: int | None = None
     state: str = ""
     left: list[str] | None = None
@@ -129,9 +131,8 @@ class Lab:
     async def _run(self, scenario: str) -> Play:
         log = self.directory / f"{scenario}.ndjson"
         log.touch()
-        (self.directory / "there.txt").write_text("one\ntwo\n")
         agent = [sys.executable, "-I", "-S", str(PEER), str(log), scenario]
-        agent += [f"{self.timeout / 4:g}", str(self.directory)]
+        agent.append(f"{self.timeout / 4:g}")
         child = await process.start(
             substituted(self._command, agent),
             self._tasks,
@@ -170,6 +171,8 @@ class Lab:
                 play.told.append(("out", said))
             elif "step" in record:
                 play.steps.append(str(record["step"]))
+            elif "written" in record:
+                play.written = record["written"]
             elif "end" in record:
                 play.ends.append(str(record["end"]))
 

@@ -1,8 +1,9 @@
 """The agent that a client under test starts. It plays a scenario and writes down all that happens.
 
-Standard library only; started as `python -I -S peer.py LOG SCENARIO SECONDS DIRECTORY`. SECONDS is
-how long it waits for anything. The log has one JSON object a line: `in` (a line it read, bytes that
-are not UTF-8 as surrogates), `out` (one that it wrote), `step` (what it is about to try), `end`.
+Standard library only; started as `python -I -S peer.py LOG SCENARIO SECONDS`. SECONDS is how long
+it waits for anything. The log has one JSON object a line: `in` (a line it read, bytes that
+are not UTF-8 as surrogates), `out` (one that it wrote), `step` (what it is about to try), `written`
+(what the client has written into a file), `end`.
 
     turn      a prompt is answered after many steps, each followed by a request (`ping-STEP`)
     cancel    a prompt runs until session/cancel, a permission request open
@@ -13,10 +14,13 @@ are not UTF-8 as surrogates), `out` (one that it wrote), `step` (what it is abou
 import json
 import os
 import select
+import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
@@ -35,9 +39,10 @@ class Gone(Exception):
 
 
 class Peer:
-    def __init__(self, log: str, scenario: str, seconds: str, directory: str) -> None:
-        self.log, self.scenario, self.directory = log, scenario, directory
+    def __init__(self, log: str, scenario: str, seconds: str) -> None:
+        self.log, self.scenario = log, scenario
         self.patience = float(seconds)
+        self.cwd = ""
         self.rest = b""
         self.lines: list[bytes] = []
         self.client: Json = {}
@@ -101,6 +106,7 @@ class Peer:
                 self.logged_in = True
                 self.write({"id": ident, "result": {}})
             case "session/new":
+                self.cwd = str(params.get("cwd"))
                 if self.scenario == "login" and not self.logged_in:
                     error = {"code": -32000, "message": "Authentication required"}
                     self.write({"id": ident, "error": error})
@@ -192,11 +198,17 @@ class Peer:
 
     def services(self) -> None:
         """Files and terminals: used where they are advertised, else to be refused."""
-        there, new = f"{self.directory}/there.txt", f"{self.directory}/new.txt"
-        read = lambda: self.ask("read", "fs/read_text_file", path=there)  # noqa: E731
+        # Clients may keep to the session's directory.
+        within = self.cwd if os.path.isabs(self.cwd) and os.path.isdir(self.cwd) else None
+        folder = Path(tempfile.mkdtemp(prefix="conformance-", dir=within))
+        there, new = folder / "there.txt", folder / "new.txt"
+        there.write_text("one\ntwo\n")
+        read = lambda: self.ask("read", "fs/read_text_file", path=str(there))  # noqa: E731
         self.step("read", read, "read")
-        write = lambda: self.ask("write", "fs/write_text_file", path=new, content="é\n")  # noqa: E731
+        write = lambda: self.ask("write", "fs/write_text_file", path=str(new), content="é\n")  # noqa: E731
         self.step("write", write, "write")
+        self.note(written=new.read_text(encoding="utf-8") if new.exists() else None)
+        shutil.rmtree(folder, ignore_errors=True)
         run = {"command": sys.executable, "args": ["-c", "print('conformance')"], "cwd": "/"}
         self.step("create", lambda: self.ask("create", "terminal/create", **run), "create")
         created: Json = self.answers.get("create", {}).get("result") or {}
@@ -218,7 +230,7 @@ class Peer:
 
 
 def main() -> None:
-    peer = Peer(*sys.argv[1:5])
+    peer = Peer(*sys.argv[1:4])
     peer.note(pid=os.getpid())
 
     def on_signal(number: int, frame: object) -> None:

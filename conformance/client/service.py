@@ -172,9 +172,9 @@ async def read(lab: Lab) -> None:
 )
 async def write(lab: Lab) -> None:
     await served(lab, "write", "fs", "writeTextFile")
-    file = lab.directory / "new.txt"
-    expect(file.exists(), "there is no such file")
-    expect(file.read_text() == "é\n", f"the file holds {file.read_text()!r}")
+    written = (await lab.session()).written
+    expect(written is not None, "there is no such file")
+    expect(written == "é\n", f"the file holds {written!r}")
 
 
 @SUITE.check(

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from conformance import process, runner
-from conformance.check import Broken, Check, Outcome
+from conformance.check import Broken, Check, NotTried, Outcome
 from conformance.client import conduct, service
 from conformance.client.lab import SUITE, Lab
 from conformance.judge import RULES
@@ -22,11 +22,13 @@ def judged(rule: str) -> Callable[[Lab], Awaitable[None]]:
     """The check that nothing the client wrote in any scenario broke that rule."""
 
     async def run(lab: Lab) -> None:
-        await lab.play("turn")
+        sent = (await lab.play("turn")).sent
         found = [fault for fault in lab.faults if fault.rule == rule]
         if found:
             words = dict.fromkeys(fault.words for fault in found)
             raise Broken("; ".join(words), list(dict.fromkeys(f"< {f.line}" for f in found))[:4])
+        if not sent:
+            raise NotTried("the client has sent the agent nothing")
 
     return run
 

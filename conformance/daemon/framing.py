@@ -136,6 +136,7 @@ async def oversize(lab: Lab) -> None:
 )
 async def end_inside(lab: Lab) -> None:
     host = await lab.fresh()
+    await host.good("prompt", config=config("say hello"))
     await host.raw(packet(b'{"operation":"shutdown"}')[:-3])
     await host.child.close_stdin()
     code = await host.child.exit_code(lab.timeout)

@@ -111,6 +111,13 @@ def test_a_command_that_cannot_be_started_is_exit_code_1(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["agent", "client", "daemon"])
+def test_a_command_that_does_nothing_passes_nothing(kind: str) -> None:
+    run = conformance(kind, "--json", "--timeout", "5", "--", "true")
+    assert run.returncode == 3, run.stderr
+    assert verdicts(run, "passed") == {}
+
+
+@pytest.mark.parametrize("kind", ["agent", "client", "daemon"])
 def test_every_check_says_something_and_has_an_id_of_its_own(kind: str) -> None:
     run = conformance(kind, "--list")
     heads, sentences = run.stdout.splitlines()[::2], run.stdout.splitlines()[1::2]
