@@ -78,7 +78,8 @@ def _key(entry: Entry) -> tuple[object, ...] | None:
         content = entry.fields.get("update")
         message = content.get("messageId") if isinstance(content, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         session = entry.session_id or entry.fields.get("session")
-        return event.ch, event.dir, event.n, session, entry.update, message  # pyright: ignore[reportUnknownVariableType]
+        # Whatever they are: an agent may send an object for an id.
+        return event.ch, event.dir, event.n, repr(session), entry.update, repr(message)  # pyright: ignore[reportUnknownArgumentType]
     if event.kind in _BODIES:
         return event.ch, event.dir, event.n, event.kind
     return None

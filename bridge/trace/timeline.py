@@ -179,7 +179,7 @@ def _update(entry: Entry) -> None:
     update = codec.mapping(entry.fields.get("update")) or {}
     kind = update.get("sessionUpdate")
     entry.update = kind if isinstance(kind, str) else "?"
-    if kind in CHUNKS:
+    if entry.update in CHUNKS:
         text = (codec.mapping(update.get("content")) or {}).get("text")
         entry.text = text if isinstance(text, str) else None
 

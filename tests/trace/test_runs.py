@@ -42,3 +42,8 @@ def test_pieces_of_a_body_are_a_run() -> None:
         script.add("model", "in", n=1, kind="response_body", text="data: x\n\n")
     [row] = rows(script.entries())
     assert (row.count, row.size) == (3, 27)
+
+
+def test_ids_of_any_type_tell_runs_apart() -> None:
+    script = Script().say("a", messageId={"x": 1}).say("b", messageId={"x": 1}).say("c")
+    assert shown(script) == [(2, 2, "ab"), (4, 1, "c")]

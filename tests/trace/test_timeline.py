@@ -47,6 +47,13 @@ def test_a_chunk_has_its_text() -> None:
     )  # fmt: skip
 
 
+def test_an_update_of_an_odd_kind_is_one_of_no_known_kind() -> None:
+    params = {"sessionId": "s", "update": {"sessionUpdate": {}}}
+    message = {"jsonrpc": "2.0", "method": "session/update", "params": params}
+    [entry] = Script().from_agent(message).entries()
+    assert (entry.update, entry.text) == ("?", None)
+
+
 def test_noise_is_kept_and_a_blank_line_is_no_failure() -> None:
     noise, blank = Script().from_agent("db: ready").from_agent(" ").entries()
     assert (noise.role, noise.failed, noise.text) == ("noise", True, "db: ready")

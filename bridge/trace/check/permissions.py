@@ -29,11 +29,11 @@ class Permissions:
         session = self._context.session(entry)
         if session is not None and session.turn is None and session.running is None:
             self._say("permission-without-turn", entry, "no turn is running")
-        seen: set[object] = set()
+        seen: set[str] = set()
         for option in listed(entry.fields.get("options")):
-            ident = option.get("optionId")
+            ident = repr(option.get("optionId"))
             if ident in seen:
-                self._say("permission-option-duplicate", entry, f"two options {ident!r}")
+                self._say("permission-option-duplicate", entry, f"two options {ident}")
             seen.add(ident)
 
     def _answered(self, entry: Entry, request: Entry) -> None:

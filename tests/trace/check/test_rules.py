@@ -136,6 +136,16 @@ def test_what_a_cut_recording_lacks_is_not_blamed_on_anybody(tmp_path: Path) -> 
     assert {finding.severity for finding in found} == {"info"}
 
 
+def test_options_with_odd_ids_are_told_apart(tmp_path: Path) -> None:
+    odd = [{"optionId": ident, "name": "n", "kind": "allow_once"} for ident in ([], {}, None, [])]
+    asked = {"sessionId": "s", "toolCall": {"toolCallId": "t"}, "options": odd}
+    script = session().prompt(2).say("x").ask(5, "session/request_permission", asked)
+    answer = {"outcome": {"outcome": "cancelled"}}
+    found = findings(script.reply(5, answer).stopped(2, "refusal"), tmp_path)
+    [twice] = [one for one in found if one.rule == "permission-option-duplicate"]
+    assert twice.words == "two options []"
+
+
 def test_a_broken_line_is_found_and_the_rest_checked(tmp_path: Path) -> None:
     path = session().file(tmp_path)
     with Path(path).open("a") as file:
