@@ -116,11 +116,13 @@ class Peer:
                 self.write({"id": ident, "result": {"sessionId": SESSION}})
             case "session/prompt":
                 again, self.running = self.running, True
-                self.cancelled = False
                 reason = "end_turn"
-                if self.scenario == "cancel":
+                if again:
+                    pass  # A second prompt in a running turn is answered at once.
+                elif self.scenario == "cancel":
+                    self.cancelled = False
                     reason = self.cancelled_turn()
-                elif not again:
+                else:
                     self.turn()
                 self.write({"id": ident, "result": {"stopReason": reason}})
                 self.running = False
