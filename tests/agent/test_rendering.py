@@ -288,7 +288,7 @@ def test_openclaw(wire: Wire, api: str):
         "apiKey": "${OPENCLAW_INTERCEPT_KEY}",
         "api": api,
         "request": {"allowPrivateNetwork": True},
-        "models": [{"id": "scripted", "name": "scripted"}],
+        "models": [{"id": "scripted", "name": "scripted", "input": ["text", "image"]}],
     }
     assert written["mcp"]["servers"] == {
         "tiny": {
