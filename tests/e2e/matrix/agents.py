@@ -16,14 +16,16 @@ from tests.peers.node_agents import HEAVY, MORE, NODE, PATHS, REST, base
 class Agent:
     """One column. `shell`: its shell tool's name and that tool's argument for the command line.
 
-    `side`: a model call of its own that each session has. `nature`: what it cannot do, by scenario,
-    and why that is no fault of the bridge; a cell may only fail if it stands here.
+    `wait`: the MCP server's tool of that name, so that no tool of its own is meant. `side`: a model
+    call of its own that each session has. `nature`: what it cannot do, by scenario, and why; a cell
+    may only fail if it stands here.
     """
 
     name: str
     modules: Path
     shell: tuple[str, str]
     heavy: bool = False
+    wait: str = "wait"
     side: str | None = None
     patience: float = 60.0
     nature: dict[str, str] = field(default_factory=dict)
@@ -90,7 +92,18 @@ AGENTS = {
             },
         ),
         Agent("opencode", REST, ("bash", "command"), heavy=True, side="title"),
-        Agent("openclaw", HEAVY, ("exec", "command"), heavy=True, patience=150),
+        Agent(
+            "openclaw",
+            HEAVY,
+            ("exec", "command"),
+            heavy=True,
+            wait="tiny__wait",
+            patience=150,
+            nature={
+                "empty": "after an empty answer it asks once more, with words of its own between "
+                "others: the bridge does not know that question for what it is",
+            },
+        ),
     )
 }
 

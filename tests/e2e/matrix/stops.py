@@ -4,8 +4,6 @@ from tests.e2e.matrix.desk import Desk, NotOffered
 from tests.e2e.matrix.scenario import scenario
 from tests.peers.processes import wait_until
 
-WAIT = 'USE_TOOL wait {"seconds": 60}'
-
 
 def _goes_on(desk: Desk) -> None:
     reply = desk.turn("SAY and on")["result"]["reply"].strip()
@@ -28,7 +26,7 @@ def cancel_stream(desk: Desk) -> str:
 
 @scenario("Cancel in a tool call")
 def cancel_tool(desk: Desk) -> str:
-    turn = desk.start(WAIT)
+    turn = desk.start(f'USE_TOOL {desk.agent.wait} {{"seconds": 60}}')
     assert wait_until(desk.calls, desk.agent.patience), "the tool was not called"
     desk.ask("cancel")
     response = desk.response(turn)
@@ -43,7 +41,7 @@ def cancel_tool(desk: Desk) -> str:
 
 @scenario("Steer a running turn")
 def steer(desk: Desk) -> str:
-    turn = desk.start('USE_TOOL wait {"seconds": 2}')
+    turn = desk.start(f'USE_TOOL {desk.agent.wait} {{"seconds": 2}}')
     assert wait_until(desk.calls, desk.agent.patience), "the tool was not called"
     receipt = desk.ask("steer", message="SAY steered")
     assert receipt.get("outcome") != "promptRequired", f"the receipt was {receipt}"
