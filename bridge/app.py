@@ -147,7 +147,8 @@ async def _serve(
 ) -> None:
     async def read() -> None:
         await host.run(reader, operations.take)
-        ending.set(0)
+        if not operations.in_order:
+            ending.set(0)
 
     async def finish() -> None:
         await operations.finished.wait()

@@ -32,6 +32,9 @@ from protocol_schemas.acp import AgentCapabilities
 PROTOCOL = 1
 _OPENERS = ("open", "resume", "load")
 """What makes a session anew where one of its name is being closed."""
+_IN_ORDER = 4.0
+"""Seconds that generation A's `shutdown` leaves to the prompts before it (HOST §2: strictly in
+order); with what closing takes, it is answered within ten."""
 _Result = dict[str, Any]
 _Waits = Callable[[], Awaitable[Any]]
 _Operation = Callable[[dict[str, Any], str], dict[str, Any] | _Waits | None]
@@ -47,6 +50,10 @@ class Operations:
         self._defaults = defaults
         self.finished = anyio.Event()
         """Set once a `shutdown` has been answered."""
+        self.in_order = False
+        """Whether a `shutdown` of generation A waits for its turn; the end of input does not hurry
+        it."""
+        self._answered = anyio.Event()
         self._running = 0
         self._settled = anyio.Event()
         self._behind: dict[str, list[dict[str, Any]]] = {}
@@ -170,6 +177,7 @@ class Operations:
             result.limit = self._daemon.proxies.stopped_by(name)
             allow = quirks.allows_empty(session, config)
             self._host.send(responses.turn(request, result, allow_empty=allow))
+            self._answered.set()
 
         def blocks(can: AgentCapabilities, first: bool) -> list[Block]:
             return translate.prompt_blocks(config, can, first=first, told=quirks.told(session))
@@ -331,12 +339,22 @@ class Operations:
         return closed
 
     def _shutdown(self, request: dict[str, Any], name: str) -> _Waits:
-        self._daemon.ending = True
+        self.in_order = responses.is_legacy(request)
+        if not self.in_order:
+            self._daemon.ending = True
 
         async def done() -> _Result:
+            if self.in_order:
+                with anyio.move_on_after(_IN_ORDER):
+                    await self._prompts_answered()
             return {"response_metadata": await self._daemon.shutdown(longest=CLOSE_GRACE)}
 
         return done
+
+    async def _prompts_answered(self) -> None:
+        while any(any(each.queue.prompts()) for each in self._daemon.sessions.values()):
+            self._answered = anyio.Event()
+            await self._answered.wait()
 
 
 def _state(session: Session) -> _Result:

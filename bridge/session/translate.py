@@ -14,6 +14,7 @@ from protocol_schemas.host import Config, ModelEndpoint
 
 Block = dict[str, Any]
 
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\r\n"
 _NATIVE = ("resource_link", "resource", "audio", "image")
 _NEEDS = {"image": "image", "audio": "audio", "resource": "embeddedContext"}
 
@@ -132,6 +133,8 @@ def _image(part: Block, where: str) -> Block:
         or not any(parameter.lower() == "base64" for parameter in parameters)
     ):
         raise invalid_request(f"{where}.image_url.url is not a base64 data:image/... URL")
+    if not data or not data.isascii() or data.encode().translate(None, _BASE64):
+        raise invalid_request(f"{where}.image_url.url holds no base64 after its comma")
     return {"type": "image", "data": data, "mimeType": media_type}
 
 

@@ -6,6 +6,7 @@ asker's id in its own type; nothing a peer writes raises.
 Called by `bridge.rpc.connection`.
 """
 
+import re
 from typing import Any, Literal
 
 import msgspec
@@ -81,6 +82,11 @@ class _Envelope(msgspec.Struct, gc=False):
 
 
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_ESCAPE = b"\x1b"
+# ECMA-48's control sequences, operating system commands, and single characters.
+_ESCAPES = re.compile(
+    rb"(?:\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-Z\\^-~])+"
+)
 
 
 def parse(line: bytes) -> Message:
@@ -95,8 +101,15 @@ def parse(line: bytes) -> Message:
     try:
         envelope = _decode_envelope(line)
     except (msgspec.DecodeError, RecursionError):
-        return _parse_slowly(line)
+        return _parse_escaped(line) if line[:1] == _ESCAPE else _parse_slowly(line)
     return _message(envelope, line)
+
+
+def _parse_escaped(line: bytes) -> Message:
+    """A message right behind terminal escapes: a program that hides its cursor ends no line."""
+    escapes = _ESCAPES.match(line)
+    rest = line if escapes is None else line[escapes.end() :]
+    return parse(rest) if rest[:1] == b"{" else _parse_slowly(line)
 
 
 def _message(envelope: _Envelope, line: bytes) -> Message:

@@ -196,3 +196,31 @@ def test_a_request_that_is_wrong_is_named(spawn: Spawn, config: dict[str, Any], 
     assert response["ok"] is False
     assert word in response["error"]
     host.shutdown()
+
+
+@pytest.mark.parametrize("framing", ["packets", "lines"])
+@pytest.mark.parametrize("ending", ["open", "closed"])
+def test_a_shutdown_that_is_piped_behind_prompts_waits_for_them(
+    spawn: Spawn, framing: str, ending: str, loop: str
+) -> None:
+    host = spawn("--loop", loop, generation="A", framing=framing)
+    requests = [
+        {"operation": "prompt", "config": {"command": scripted(), "messages": [user(text)]}}
+        for text in ("say one", "say two")
+    ]
+    host.raw(b"".join(map(host.frame, [*requests, {"operation": "shutdown"}])))
+    if ending == "closed":
+        host.close_stdin()
+    replies = [host.answer(None) for _ in range(3)]
+    assert replies == [{"ok": True, "reply": "one"}, {"ok": True, "reply": "two"}, {"ok": True}]
+    assert host.exit_code() == 0
+
+
+def test_a_shutdown_does_not_wait_for_ever_for_a_prompt(spawn: Spawn) -> None:
+    host = start(spawn)
+    hanging = {"command": scripted(), "messages": [user("hang")]}
+    host.raw(host.frame({"operation": "prompt", "config": hanging}))
+    host.raw(host.frame({"operation": "shutdown"}))
+    assert host.answer(None)["ok"] is False
+    assert host.answer(None) == {"ok": True}
+    assert host.exit_code() == 0

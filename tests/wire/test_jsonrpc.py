@@ -221,3 +221,21 @@ def test_what_we_write_is_one_line_that_a_peer_can_read(params: Any) -> None:
 def test_raw_params_are_written_as_they_stand() -> None:
     line = jsonrpc.notification("m", Raw(b'{ "a" : 1.0 }'))
     assert line == b'{"jsonrpc":"2.0","method":"m","params":{ "a" : 1.0 }}\n'
+
+
+@pytest.mark.parametrize(
+    "escapes",
+    [b"\x1b[?25l", b"\x1b[2J\x1b[H\x1b[1;31m", b"\x1b]0;title\x07", b"\x1b]0;t\x1b\\\x1b7"],
+)
+def test_a_message_right_behind_terminal_escapes_is_one(escapes: bytes) -> None:
+    line = b'{"jsonrpc":"2.0","id":1,"result":{}}'
+    assert jsonrpc.parse(escapes + line) == jsonrpc.parse(line)
+
+
+@pytest.mark.parametrize(
+    "noise", [b"\x1b[?25l", b"\x1b[1mtext {}", b"\x1b", b"\x1b[3", b"\x1b]0;t{}"]
+)
+def test_escapes_without_a_message_are_noise(noise: bytes) -> None:
+    found = jsonrpc.parse(noise)
+    assert isinstance(found, Malformed)
+    assert found.line == noise
