@@ -30,7 +30,7 @@ check: setup ## style, types, layers, exported schemas, the house's rules
 	@$(INSTALL) pyright
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(PYRIGHT)
+	$(PYRIGHT) --project .
 	$(BIN)/lint-imports
 	$(BIN)/python -m protocol_schemas.export --check
 	$(PYTEST) tests/test_house.py

@@ -17,7 +17,7 @@ from anyio.abc import TaskStatus
 from bridge import log
 from bridge.config import Settings, backend
 from bridge.host.server import HostServer
-from bridge.io import stdio
+from bridge.io import signals, stdio
 from bridge.io.guardian import Guardian
 from bridge.io.pipes import FdReader, FdWriter
 from bridge.session.daemon import Daemon
@@ -162,18 +162,19 @@ async def _serve(
 
 
 async def watch_signals(ending: Ending, daemon: Daemon, *, task_status: TaskStatus[None]) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        task_status.started()
-        async for number in signals:
-            if number == signal.SIGHUP:
-                ending.set(0)
-            elif not ending.signalled:
-                ending.interrupt(128 + number)
-                if daemon.ending:
-                    # The end was under way already, at leisure.
-                    await daemon.hurry(eof=0.7, term=0.5)
-            else:
-                await daemon.hurry(eof=0, term=0)
+    async with anyio.create_task_group() as tasks:
+        with signals.receive(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
+            task_status.started()
+            async for number in received:
+                if number == signal.SIGHUP:
+                    ending.set(0)
+                elif ending.signalled:
+                    tasks.start_soon(partial(daemon.hurry, eof=0, term=0))
+                else:
+                    ending.interrupt(128 + number)
+                    if daemon.ending:
+                        # The end was under way already, at leisure.
+                        tasks.start_soon(partial(daemon.hurry, eof=0.7, term=0.5))
 
 
 async def drain(*writers: FdWriter, seconds: float = _DRAIN) -> None:

@@ -13,6 +13,7 @@ import signal
 import anyio
 from anyio.abc import TaskStatus
 
+from bridge.io import signals
 from bridge.io.pipes import FdReader, FdWriter
 from bridge.io.process import ExitStatus, Process
 from bridge.rpc.connection import Tap
@@ -122,9 +123,9 @@ async def run(relay: Relay, process: Process) -> ExitStatus:
 
 
 async def _pass_on_signals(process: Process, *, task_status: TaskStatus[None]) -> None:
-    with anyio.open_signal_receiver(*PASSED_ON) as signals:
+    with signals.receive(*PASSED_ON) as received:
         task_status.started()
-        async for number in signals:
+        async for number in received:
             if number in _TO_THE_GROUP:
                 process.signal_group(number)
             elif process.status is None:

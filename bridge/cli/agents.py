@@ -164,14 +164,16 @@ def _working(work: Work) -> int:
     guardian = Guardian.start()
     import anyio
 
+    from bridge.io import signals
+
     async def until_signalled() -> int:
         code = 1
         async with anyio.create_task_group() as tasks:
 
             async def watch() -> None:
                 nonlocal code
-                with anyio.open_signal_receiver(*_SIGNALS) as signals:
-                    async for number in signals:
+                with signals.receive(*_SIGNALS) as received:
+                    async for number in received:
                         code = 128 + number
                         tasks.cancel_scope.cancel()
 

@@ -119,15 +119,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _serve(options: argparse.Namespace, recorder: "Recorder | None") -> int:
-    import anyio
 
+    from bridge.io import signals
     from bridge.io.background import Background
     from bridge.model.service import ModelProxy
     from bridge.trace.exchanges import exchange_tap
 
     host, port = _address(options.listen)
     settings = _settings(options)
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with signals.receive(signal.SIGTERM, signal.SIGINT) as received:
         async with (
             Background() as tasks,
             ModelProxy(
@@ -142,7 +142,7 @@ async def _serve(options: argparse.Namespace, recorder: "Recorder | None") -> in
             if recorder is not None:
                 tasks.start(recorder.run)
             _print({"url": proxy.mount(options.upstream, options=settings)})
-            async for number in signals:
+            async for number in received:
                 return 128 + number
     raise AssertionError
 

@@ -279,6 +279,7 @@ def _serve(options: argparse.Namespace) -> int:
 
     import anyio
 
+    from bridge.io import signals
     from bridge.trace import live
 
     def ready(url: str) -> None:
@@ -289,10 +290,10 @@ def _serve(options: argparse.Namespace) -> int:
         wrong: UsageError | None = None
 
         async def wait() -> None:
-            await anext(aiter(signals))
+            await anext(aiter(received))
             ended.cancel()
 
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        with signals.receive(signal.SIGINT, signal.SIGTERM) as received:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(wait)
                 with ended:

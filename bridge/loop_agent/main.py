@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskStatus
 
-from bridge.io import stdio
+from bridge.io import signals, stdio
 from bridge.io.family import Family
 from bridge.log import log
 from bridge.loop_agent.agent import Agent
@@ -79,9 +79,9 @@ async def _signals(
     reading: anyio.CancelScope, received: list[int], *, task_status: TaskStatus[None]
 ) -> None:
     """Turns the first signal into the end of input; a second one ends the process at once."""
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+    with signals.receive(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as coming:
         task_status.started()
-        async for number in signals:
+        async for number in coming:
             if received:
                 os._exit(128 + received[0])
             received.append(number)

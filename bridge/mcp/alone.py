@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import anyio
 from anyio.abc import TaskStatus
 
-from bridge.io import stdio
+from bridge.io import signals, stdio
 from bridge.io.family import Family
 from bridge.log import log
 from bridge.mcp.channel import helpers
@@ -111,9 +111,9 @@ async def _converse(hub: Hub, ending: _Ending) -> None:
 async def _watch_signals(
     ending: _Ending, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
 ) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with signals.receive(signal.SIGTERM, signal.SIGINT) as received:
         task_status.started()
-        async for number in signals:
+        async for number in received:
             if ending.event.is_set():
                 # Asked twice: not a moment longer. The guardian sees to what is left.
                 os._exit(128 + number)

@@ -35,6 +35,7 @@ def _model(options: argparse.Namespace, entries: list[Entry]) -> int:
 
     import anyio
 
+    from bridge.io import signals
     from bridge.trace.replay import model
     from bridge.trace.traffic import Traffic
 
@@ -48,10 +49,10 @@ def _model(options: argparse.Namespace, entries: list[Entry]) -> int:
 
     async def play() -> int:
         number = signal.SIGTERM
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        with signals.receive(signal.SIGTERM, signal.SIGINT) as received:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(model.serve, answers, ready)
-                number = await anext(aiter(signals))
+                number = await anext(aiter(received))
                 tasks.cancel_scope.cancel()
         return 128 + number
 
