@@ -1,5 +1,6 @@
 """A model that refuses, fails or says nothing: what the agent makes of it, what the host hears."""
 
+import json
 from typing import Any
 
 from tests.e2e.matrix.desk import ECHO, Desk, NotOffered
@@ -67,6 +68,12 @@ def error_500(desk: Desk) -> str:
     return "asked again by itself" + ("" if reply == "pong" else ", with words on it in the reply")
 
 
+def _generations(desk: Desk) -> list[dict[str, Any]]:
+    """The bodies of the turn's own requests: a title's names another model, or offers no tool."""
+    bodies = (request["body"] for request in desk.asked("EMPTY"))
+    return [b for b in bodies if b.get("model", "scripted") == "scripted" and b.get("tools")]
+
+
 @scenario("Model answers nothing", tells=True)
 def empty(desk: Desk) -> str:
     response = desk.response(desk.start("REPLY_EMPTY", turn_timeout=20))
@@ -74,8 +81,9 @@ def empty(desk: Desk) -> str:
     assert response["outcome"] in ("empty", "completed", "timeout", "failed", "cancelled"), told
     turns = [e for e in desk.host.events("model") if e["purpose"] == "turn"]
     again = sum(1 for event in turns if event.get("again"))
-    lengths = [len(r["body"][HISTORY[desk.agent.wire]]) for r in desk.asked("EMPTY")]
-    more = sum(1 for length in lengths if length > lengths[0])
+    # An agent that asks for more adds to what it said; one that only tries again does not.
+    sizes = [len(json.dumps(body[HISTORY[desk.agent.wire]])) for body in _generations(desk)]
+    more = sum(1 for size in sizes if size > sizes[0])
     assert again == more, f"{more} questions for more, {again} of them marked"
     words = [f"asked {len(turns)} times"] if len(turns) > 1 else []
     words += [f"{again} marked `again`"] if again else []
