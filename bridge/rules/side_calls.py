@@ -59,6 +59,13 @@ _AGAIN = re.compile(
 )
 
 
+_AGAIN_GEMINI = re.compile(
+    rb'\[System: You previously returned an empty response[^"\\]*\]"\s*\}\s*\]'
+    rb'(?:\s*,\s*"role"\s*:\s*"user")?\s*\}\s*\]?\s*\Z'
+)
+"""Gemini CLI adds it to the user's own message, as its last part."""
+
+
 def side(asked: Asked) -> str | None:
     """The kind of side call that a request is, None for one that looks like a turn's."""
     for words, kind in ENDS:
@@ -81,4 +88,6 @@ def side(asked: Asked) -> str | None:
 def again(asked: Asked) -> bool:
     """Whether the agent asks for more by itself: a turn's call, though nobody's prompt."""
     last = asked.last
-    return (b"left off." in last or b"no visible output." in last) and bool(_AGAIN.search(last))
+    if b"left off." in last or b"no visible output." in last:
+        return bool(_AGAIN.search(last))
+    return b"returned an empty response" in last and bool(_AGAIN_GEMINI.search(last))

@@ -56,6 +56,18 @@ def test_each_kind_is_known_by_what_it_says(asked: Asked, expected: str | None) 
         ),
         (b'"[Your previous response had no visible output.]\\n"},{"text":"go on"}]}]', False),
         (b'"go on"', False),
+        (
+            b'{"text":"hi"},{"text":"\\n[System: You previously returned an empty response.'
+            b' Please call a tool now.]"}],"role":"user"}]',
+            True,
+        ),
+        (b'[{"text":"[System: You previously returned an empty response.]"}]}]', True),
+        (
+            b'[{"text":"[System: You previously returned an empty response.]"}],"role":"user"},'
+            b'{"parts":[{"text":"go on"}],"role":"user"}]',
+            False,
+        ),
+        (b'"You previously returned an empty response, it says."}]}]', False),
     ],
 )
 def test_an_agents_own_question_for_more_is_known(last: bytes, expected: bool) -> None:
