@@ -39,7 +39,7 @@ def standin(folder: Path, text: str, version: str = "11.19.1") -> dict[str, str]
 
 
 def test_fetches_are_counted_and_scripts_and_retries_named() -> None:
-    fetch = "npm http fetch GET 200 https://registry.npmjs.org/tiny 12ms (cache miss)"
+    fetch = "npm http fetch GET 200 https://registry.invalid/tiny 12ms (cache miss)"
     script = "npm info run tiny@1.0.0 postinstall node_modules/tiny node install.js"
     script_ended = "npm info run tiny@1.0.0 postinstall { code: 0, signal: null }"
     retry = "npm http fetch GET https://r/tiny attempt 1 failed with ECONNREFUSED"

@@ -96,4 +96,7 @@ def offline(desk: Desk) -> str:
     said = json.loads(done.stdout)
     for name, cell in said["cells"].items():
         assert cell["verdict"] == "works", f"{name}: {cell['note']}"
-    return f"works; looks for {', '.join(said['looked_for'])}" if said["looked_for"] else "works"
+    hosts = [
+        "npm's registry" if name.startswith("registry.") else name for name in said["looked_for"]
+    ]
+    return f"works; looks for {', '.join(hosts)}" if hosts else "works"
