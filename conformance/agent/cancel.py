@@ -69,8 +69,7 @@ async def idle(lab: Lab) -> None:
     client, session = await lab.session()
     began = len(client.messages)
     await client.cancel(session)
-    await client.ping()
-    answers = [m for m in client.messages[began:-1] if "method" not in m]
+    answers = await client.answers(began)
     expect(not answers, f"answered with {compact(answers)}")
     reason = await (await client.prompt(session, lab.options.prompt)).reason()
     expect(reason != "cancelled", "the next turn was cancelled")
@@ -86,8 +85,7 @@ async def unknown_session(lab: Lab) -> None:
     client = await lab.client()
     began = len(client.messages)
     await client.cancel(UNKNOWN)
-    await client.ping()
-    answers = [m for m in client.messages[began:-1] if "method" not in m]
+    answers = await client.answers(began)
     expect(not answers, f"answered with {compact(answers)}")
 
 

@@ -265,6 +265,11 @@ class Client:
         for message in held:
             await self.permit(message, "cancelled")
 
+    async def answers(self, start: int) -> list[Message]:
+        """What the agent has answered since `start`, up to its answer to a ping of now."""
+        call = await self.ping()
+        return [message for message in self.messages[start : call.at] if "method" not in message]
+
     def updates(self, session: str, start: int = 0, end: int | None = None) -> list[Json]:
         """The updates of a session among the messages from `start` to `end`."""
         found = [
