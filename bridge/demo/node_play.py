@@ -10,22 +10,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import anyio
-
 from bridge.client import Bridge, Session
-from bridge.demo.play import EVENTS, alive, mcp_server
+from bridge.demo.play import EVENTS, alive, cancelled, cast, mcp_server, retried
 from bridge.demo.scene import Demo, Scene
 from bridge.demo.screen import Screen
 from bridge.scripted.model import ScriptedModel, scripted_model
 
-CAST = """\
-     host  this program, using the Python API (bridge.client)
-   bridge  the daemon: a process between the host and its agents, with a proxy for their
-           model traffic and one for their MCP servers
-    agent  {agent}, started as its profile says, its files and variables in a place of its own
-    model  a scripted model server on loopback
-      mcp  a real MCP server on loopback, whose first tool call fails"""
-
+_PLACED = "started as its profile says, its files and variables in a place of its own"
 HELLO = "SAY A model made of a few lines of script. These words came through a bridge."
 NOTE = 'USE_TOOL read_note {"name": "deep thought"}'
 LONG = "SLOW 60"
@@ -39,7 +30,7 @@ async def play(screen: Screen, options: list[str], agent: str) -> int:
     with tempfile.TemporaryDirectory(prefix="acp-mcp-bridge-demo-") as directory:
         async with scripted_model() as model, mcp_server() as server:
             demo = Demo(screen, model)
-            screen.plain(CAST.format(agent=agent))
+            screen.plain(cast(f"{agent}, {_PLACED}"))
             url = await server.url()
             async with Bridge.spawn(options=options, env=dict(os.environ), events=EVENTS) as bridge:
                 pid = await _acts(demo, bridge, agent, Path(directory), url)
@@ -66,8 +57,9 @@ async def _acts(demo: Demo, bridge: Bridge, agent: str, directory: Path, url: st
         version = session.opened["protocol_version"]
         demo.screen.line("agent", f"is ready: {name}, ACP version {version}")
         await _told(demo, session)
-        await _retried(demo, session)
-        await _cancelled(demo, session)
+        scene = await retried(demo, Scene(demo, session, "allow"), NOTE)
+        demo.check("answer is 42" in scene.turn.reply, f"the reply was {scene.turn.reply!r}")
+        await cancelled(demo, Scene(demo, session, "allow"), LONG, after=3, gone=_hung_up)
         states = (await bridge.request("status"))["sessions"].values()
         [pid] = [state["agent_pid"] for state in states]
     return pid
@@ -78,30 +70,6 @@ async def _told(demo: Demo, session: Session) -> None:
     scene = await Scene(demo, session, "allow").prompt(HELLO)
     demo.check(scene.turn.stop_reason == "end_turn", f"it ended as {scene.turn.stop_reason}")
     demo.check("through a bridge" in scene.turn.reply, f"the reply was {scene.turn.reply!r}")
-
-
-async def _retried(demo: Demo, session: Session) -> None:
-    demo.screen.title("A tool call whose server has a hiccup")
-    scene = await Scene(demo, session, "allow").prompt(NOTE)
-    outcomes = [(event["cause"], event["outcome"]) for event in scene.attempts]
-    demo.check(len(outcomes) == 2, f"the attempts were {outcomes}")
-    demo.check("503" in str(outcomes[0][0]), f"the first attempt: {outcomes[0]}")
-    demo.check(outcomes[1][1] == "answer", f"the second attempt: {outcomes[1]}")
-    demo.check("answer is 42" in scene.turn.reply, f"the reply was {scene.turn.reply!r}")
-
-
-async def _cancelled(demo: Demo, session: Session) -> None:
-    demo.screen.title("A cancel in mid-sentence")
-
-    async def cancel() -> None:
-        demo.screen.line("host", "cancels")
-        await session.cancel()
-
-    scene = await Scene(demo, session, "allow").prompt(LONG, after=3, do=cancel)
-    demo.check(scene.turn.stop_reason == "cancelled", f"it ended as {scene.turn.stop_reason}")
-    with anyio.fail_after(5):
-        await demo.model.until(_hung_up)
-    demo.screen.line("model", "its client has hung up: nothing more is generated")
 
 
 def _hung_up(model: ScriptedModel) -> bool:

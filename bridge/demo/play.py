@@ -7,7 +7,7 @@ what it claims, and a step that fails ends the demo with exit code 1. Called by 
 import os
 import sys
 import tempfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -19,19 +19,24 @@ from bridge.demo.scene import Demo, DemoFailed, Scene
 from bridge.demo.screen import Screen
 from bridge.io.family import Family
 from bridge.io.process import Process, spawn
-from bridge.scripted.model import scripted_model
+from bridge.scripted.model import ScriptedModel, scripted_model
 from bridge.wire import codec
 
 AGENT = [sys.executable, "-m", "bridge", "agent"]
 EVENTS = ("update", "permission", "mcp", "model", "exit")
 
-CAST = """\
+_CAST = """\
      host  this program, using the Python API (bridge.client)
    bridge  the daemon: a process between the host and its agents, with a proxy for their
            model traffic and one for their MCP servers
-    agent  acp-mcp-bridge agent, an ACP agent; two of them, each its own process
+    agent  {agent}
     model  a scripted model server on loopback
       mcp  a real MCP server on loopback, whose first tool call fails"""
+
+
+def cast(agent: str) -> str:
+    """Who plays; `agent` says what the agent is."""
+    return _CAST.format(agent=agent)
 
 
 async def play(screen: Screen, options: list[str]) -> int:
@@ -48,7 +53,9 @@ async def play(screen: Screen, options: list[str]) -> int:
                 "OPENAI_API_KEY": "a-dummy",
                 "OPENAI_MODEL": "scripted",
             }
-            screen.plain(CAST)
+            screen.plain(
+                cast("acp-mcp-bridge agent, an ACP agent; two of them, each its own process")
+            )
             async with Bridge.spawn(options=options, env=environment, events=EVENTS) as bridge:
                 pids = await _acts(demo, bridge, Path(directory), server)
             demo.check(not any(alive(pid) for pid in pids), f"an agent of {pids} still runs")
@@ -73,11 +80,18 @@ async def _acts(demo: Demo, bridge: Bridge, directory: Path, server: "McpServer"
             screen.line("agent", f"the first one is ready: {name}, ACP version {version}")
             await _streamed(demo, plain)
             await _steered(demo, plain)
-            await _cancelled(demo, plain)
+            await cancelled(
+                demo,
+                Scene(demo, plain),
+                script.MILLION,
+                after=5,
+                gone=lambda model: model.requests[-1].outcome == "left",
+            )
             session = await handy.session()
             states = (await bridge.request("status"))["sessions"].values()
             pids += [state["agent_pid"] for state in states]
-        await _retried(demo, session)
+        scene = await retried(demo, Scene(demo, session), script.NOTE)
+        demo.check(scene.turn.reply.endswith("42"), f"the reply was {scene.turn.reply!r}")
         await _permitted(demo, session)
         await _denied(demo, session, directory)
         handy.leave()
@@ -110,28 +124,32 @@ async def _steered(demo: Demo, session: Session) -> None:
     demo.check(scene.turn.reply.endswith("quatre, cinq."), f"the reply was {scene.turn.reply!r}")
 
 
-async def _cancelled(demo: Demo, session: Session) -> None:
+async def cancelled(
+    demo: Demo, scene: Scene, prompt: str, *, after: int, gone: Callable[[ScriptedModel], bool]
+) -> None:
+    """A turn that is cancelled after so many pieces; `gone`: its client has left the model."""
     demo.screen.title("A cancel in mid-sentence")
 
     async def cancel() -> None:
         demo.screen.line("host", "cancels")
-        await session.cancel()
+        await scene.session.cancel()
 
-    scene = await Scene(demo, session).prompt(script.MILLION, after=5, do=cancel)
+    await scene.prompt(prompt, after=after, do=cancel)
     demo.check(scene.turn.stop_reason == "cancelled", f"it ended as {scene.turn.stop_reason}")
     with anyio.fail_after(5):
-        await demo.model.until(lambda model: model.requests[-1].outcome == "left")
+        await demo.model.until(gone)
     demo.screen.line("model", "its client has hung up: nothing more is generated")
 
 
-async def _retried(demo: Demo, session: Session) -> None:
+async def retried(demo: Demo, scene: Scene, prompt: str) -> Scene:
+    """A turn whose tool call fails once and is answered at the second attempt."""
     demo.screen.title("A tool call whose server has a hiccup")
-    scene = await Scene(demo, session).prompt(script.NOTE)
+    await scene.prompt(prompt)
     outcomes = [(event["cause"], event["outcome"]) for event in scene.attempts]
     demo.check(len(outcomes) == 2, f"the attempts were {outcomes}")
     demo.check("503" in str(outcomes[0][0]), f"the first attempt: {outcomes[0]}")
     demo.check(outcomes[1][1] == "answer", f"the second attempt: {outcomes[1]}")
-    demo.check(scene.turn.reply.endswith("42"), f"the reply was {scene.turn.reply!r}")
+    return scene
 
 
 async def _permitted(demo: Demo, session: Session) -> None:

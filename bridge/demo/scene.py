@@ -42,7 +42,7 @@ class Scene:
         self, demo: Demo, session: Session, verdict: Literal["allow", "deny"] = "deny"
     ) -> None:
         self._demo = demo
-        self._session = session
+        self.session = session
         self._verdict = verdict
         self._turns: list[Turn] = []
         self._message: str | None = None
@@ -56,11 +56,11 @@ class Scene:
 
     async def prompt(self, text: str, *, after: int = 0, do: Act | None = None) -> Self:
         """Runs the turn to its end; `do` is called once the agent has said `after` pieces."""
-        events = self._session.events()
+        events = self.session.events()
         self._demo.screen.line("host", f"asks: {text}")
 
         async def turn() -> None:
-            self._turns.append(await self._session.prompt(text))
+            self._turns.append(await self.session.prompt(text))
             events.close()
 
         async with anyio.create_task_group() as tasks:
@@ -81,7 +81,7 @@ class Scene:
             case "permission":
                 self.asked.append(event)
                 screen.line("agent", f"asks: may I run {event['tool_call'].get('title')!r}?")
-                await self._session.answer_permission(event, self._verdict)
+                await self.session.answer_permission(event, self._verdict)
                 screen.line("host", f"answers: {self._verdict}")
             case "mcp":
                 self.attempts.append(event)
