@@ -64,6 +64,13 @@ class UsageError(Exception):
     """The command line or a file it names is wrong: one line on stderr, exit code 2."""
 
 
+def first_of(failure: BaseException) -> BaseException:
+    """The failure, or the first one in a group of groups."""
+    while inner := getattr(failure, "exceptions", None):
+        failure = inner[0]
+    return failure
+
+
 def invalid_request(message: str) -> BridgeError:
     """The host's request cannot be carried out as it stands."""
     return BridgeError(message, code="invalid_request", origin="host")

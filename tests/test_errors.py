@@ -10,6 +10,7 @@ from bridge.errors import (
     Origin,
     RequestFailed,
     UsageError,
+    first_of,
     invalid_request,
     unsupported,
 )
@@ -50,3 +51,9 @@ def test_a_refusal_keeps_the_peer_s_code_and_data() -> None:
         {"sessionId": "s"},
     )
     assert not isinstance(UsageError("x"), BridgeError)
+
+
+def test_the_first_failure_is_found_in_nested_groups() -> None:
+    failure = ValueError("the one")
+    group = ExceptionGroup("outer", [ExceptionGroup("inner", [failure, TypeError()])])
+    assert first_of(group) is failure

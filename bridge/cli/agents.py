@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bridge.errors import BridgeError, UsageError
+from bridge.errors import BridgeError, UsageError, first_of
 
 if TYPE_CHECKING:
     from bridge.io.family import Family
@@ -185,9 +185,7 @@ def _working(work: Work) -> int:
     try:
         return anyio.run(until_signalled)
     except BaseExceptionGroup as group:
-        from bridge.cli.demo import first
-
-        raise first(group) from None
+        raise first_of(group) from None
     finally:
         guardian.close()
 

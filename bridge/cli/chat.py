@@ -15,11 +15,10 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from bridge.cli.demo import first
 from bridge.cli.keyboard import Keyboard
 from bridge.cli.screen import Screen
 from bridge.client import Bridge, Event, Session, Turn
-from bridge.errors import BridgeError, UsageError
+from bridge.errors import BridgeError, UsageError, first_of
 from bridge.trace.summary import blocks
 
 EVENTS = ("update", "permission")
@@ -39,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         return anyio.run(_chat, config, prompt, daemon, options.verbose)
     except BaseExceptionGroup as group:
-        failure = first(group)
+        failure = first_of(group)
         if isinstance(failure, BridgeError):
             for name, option in _OPTIONS.items():
                 failure.message = failure.message.replace(name, option)

@@ -7,7 +7,7 @@ import tempfile
 
 import anyio
 
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, first_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         else:
             checks = anyio.run(node_play.play, screen, daemon, options.agent)
     except* (DemoFailed, BridgeError) as group:
-        failure = first(group)
+        failure = first_of(group)
     if failure is not None:
         screen.pause()
         print(f"acp-mcp-bridge: the demo failed: {failure}", file=sys.stderr)
@@ -68,10 +68,3 @@ def _new_file() -> str:
     fd, path = tempfile.mkstemp(prefix="acp-mcp-bridge-demo-", suffix=".trace")
     os.close(fd)
     return path
-
-
-def first(failure: BaseException) -> BaseException:
-    """The failure, or the first one in a group of groups."""
-    while inner := getattr(failure, "exceptions", None):
-        failure = inner[0]
-    return failure

@@ -3,8 +3,8 @@
 Rule: before the receiver stands there is nothing to end in order, and a signal ends the process at
 once; when it is left everything is being ended, and a signal changes nothing any more. Without
 that, a late one kills the process with another exit code and what it still has to do undone:
-asyncio restores the default then, and trio hands on what nobody has read. Used by every command
-that ends by signals.
+asyncio restores the default then, and trio hands on what nobody has read. Used by the commands that
+end in order by signals; a chat, to which Ctrl-C means more than one thing, sees to its own.
 """
 
 import signal

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from bridge.cli.demo import first
 from tests.peers.processes import MARKER, survivors
 
 SHOWN = (
@@ -46,9 +45,3 @@ def test_it_shows_the_whole_main_job_and_leaves_a_trace_and_nothing_else(
     assert b"session/prompt" in trace.read_bytes()
     assert b"deep thought" in page.read_bytes()
     assert survivors(marker, 5) == []
-
-
-def test_the_first_failure_is_found_in_nested_groups() -> None:
-    failure = ValueError("the one")
-    group = ExceptionGroup("outer", [ExceptionGroup("inner", [failure, TypeError()])])
-    assert first(group) is failure
