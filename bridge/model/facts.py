@@ -16,7 +16,7 @@ from bridge.model.dialects import Dialect, Purpose
 from bridge.rules import side_calls
 from bridge.wire import codec
 from bridge.wire.json_scan import Text, raw_object
-from protocol_schemas.model import ABSENT, ChatRequest, Raw
+from protocol_schemas.model import ABSENT, ChatMessage, ChatRequest, Raw
 from protocol_schemas.profile import SideCall
 
 _HISTORIES = ("messages", "input", "contents")
@@ -42,9 +42,10 @@ class Facts(NamedTuple):
 
 def purpose(facts: Facts, offered_before: bool) -> Purpose:
     """Whether a generation is a turn of the agent's work, or a side call of its own making
-    (a title, a summary, a probe): those offer no tools while the agent's turns do.
+    (a title, a summary, a probe): those offer no tools while the agent's turns do. A question for
+    more belongs to its turn also where the agent wants no more than words.
     """
-    if facts.side is not None or (offered_before and not facts.tools):
+    if facts.side is not None or (offered_before and not facts.tools and not facts.again):
         return "side"
     return "turn"
 
@@ -55,12 +56,22 @@ def of_chat(request: ChatRequest, text: Text, rules: Sequence[SideCall] = ()) ->
     last = ABSENT
     if request.messages:
         fields["messages"] = request.messages[0].content
-        last = request.messages[-1].content
+        last = _said(request.messages)
     side = None
     if rules:
         with contextlib.suppress(msgspec.DecodeError, RecursionError):
             side = declared(rules, "chat", raw_object(text))
     return _facts(fields, last, side)
+
+
+def _said(messages: Sequence[ChatMessage]) -> Raw:
+    """The content of the last message, and of the one before it where the last is no more than an
+    agent's own note.
+    """
+    last = messages[-1].content
+    if len(messages) > 1 and side_calls.is_context(memoryview(last)):
+        return Raw(b"%b,%b" % (messages[-2].content, last))
+    return last
 
 
 def read(dialect: Dialect, text: Text, rules: Sequence[SideCall] = ()) -> Facts:

@@ -26,14 +26,24 @@ class Asked(NamedTuple):
     last: bytes = b""
 
 
-ENDS = (
-    # Claude Code and Qwen Code send the whole conversation with its tools, and this at its end. The
-    # quote: a text begins with it, where a file that an agent reads may have it anywhere.
-    (b'"[SUGGESTION MODE: Suggest what', "suggestion"),
-    # Claude Code, when a conversation becomes too long.
-    (b"Your task is to create a detailed summary of", "summary"),
+OPENINGS = (
+    # Qwen Code after each turn, on the whole conversation and with tools of its own.
+    (b"You are now acting as the managed memory extraction", "memory"),
+    (b"You are performing a managed memory dream", "memory"),
+    (b"You are selecting memories that will be useful to an AI coding assistant", "memory"),
 )
-"""What side calls say at the end of the history, with tools or without."""
+"""What a text in a side call's instructions begins with, with tools or without."""
+ENDINGS = (
+    # Claude Code and Qwen Code send the whole conversation with its tools, and this at its end.
+    (b"[SUGGESTION MODE: Suggest what", "suggestion"),
+)
+"""What a text at the end of a side call's history begins with, with tools or without."""
+_SUMMARY = re.compile(
+    rb"Your task is to create a detailed summary of (?:"
+    rb"the conversation so far, paying close attention|the RECENT portion of the conversation"
+    rb"|this conversation\. This summary will be placed)"
+)
+"""Claude Code, when a conversation becomes too long: other words stand before it."""
 HELLO = re.compile(rb'"(?:hi|hello|warmup)"', re.IGNORECASE)
 """What a warm-up says: Claude Code's adapter after a fork and a load."""
 FORMATS = (
@@ -48,7 +58,7 @@ BEGINNINGS = (
     (b"summariz", "summary"),
 )
 """What side calls without tools say in their instructions or their first message."""
-_AGAIN = re.compile(
+_LAST_SAID = re.compile(
     rb"(?:"
     rb"Please continue from where you left off\."  # Copilot, after an answer without text
     rb"|\[Your previous response had no visible output\.[^\"\\]*\]"  # Claude Code
@@ -57,20 +67,41 @@ _AGAIN = re.compile(
     rb'(?:\](?:(?!"role"\s*:\s*"(?:user|assistant)").)*)?\Z',
     re.DOTALL,
 )
-
-
-_AGAIN_GEMINI = re.compile(
+# Gemini CLI adds it to the user's own message, as its last part.
+_LAST_PART = re.compile(
     rb'\[System: You previously returned an empty response[^"\\]*\]"\s*\}\s*\]'
     rb'(?:\s*,\s*"role"\s*:\s*"user")?\s*\}\s*\]?\s*\Z'
 )
-"""Gemini CLI adds it to the user's own message, as its last part."""
+# What stands between the texts of two user messages, in any API, and behind the last one.
+_BOUNDS = (
+    rb"(?:[\s\[\]{},:]"
+    rb'|"(?:role|user|type|message|content|text|input_text|cache_control|ephemeral)")*'
+)
+_CONTEXT = _BOUNDS + rb'"<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>'
+# OpenClaw, under the time of day; its internal context is a message of its own behind it.
+_BEFORE_CONTEXT = re.compile(
+    rb'(?<!\\)"(?:\[[^\[\]"\\]{1,60}\] )?The previous (?:attempt|assistant turn) [^"\\.]*'
+    rb'user-visible answer\. Continue from [^"\\]*"'
+    rb'(?:%b(?:[^"\\]++|\\.)*+")?%b\Z' % (_CONTEXT, _BOUNDS)
+)
+AGAIN = (
+    (b"left off.", _LAST_SAID),
+    (b"no visible output.", _LAST_SAID),
+    (b"returned an empty response", _LAST_PART),
+    (b"user-visible answer. Continue from", _BEFORE_CONTEXT),
+)
+"""What agents say by themselves after an answer without text: words of it, and all of it."""
+_is_context = re.compile(_CONTEXT).match
 
 
 def side(asked: Asked) -> str | None:
     """The kind of side call that a request is, None for one that looks like a turn's."""
-    for words, kind in ENDS:
-        if words in asked.last:
-            return kind
+    for signs, text in ((OPENINGS, asked.first), (ENDINGS, asked.last)):
+        for words, kind in signs:
+            if words in text and _begins(words, text):
+                return kind
+    if b"create a detailed summary" in asked.last and _SUMMARY.search(asked.last):
+        return "summary"
     if asked.one_token:
         return "warm-up" if HELLO.search(asked.last) else "probe"
     if asked.schema:
@@ -87,7 +118,18 @@ def side(asked: Asked) -> str | None:
 
 def again(asked: Asked) -> bool:
     """Whether the agent asks for more by itself: a turn's call, though nobody's prompt."""
-    last = asked.last
-    if b"left off." in last or b"no visible output." in last:
-        return bool(_AGAIN.search(last))
-    return b"returned an empty response" in last and bool(_AGAIN_GEMINI.search(last))
+    return any(words in asked.last and pattern.search(asked.last) for words, pattern in AGAIN)
+
+
+def is_context(content: bytes | memoryview) -> bool:
+    """Whether a message's content is an agent's own note that ends each of its requests: what is
+    said stands before it.
+    """
+    return _is_context(content) is not None
+
+
+def _begins(words: bytes, text: bytes) -> bool:
+    """Whether a string in the JSON text begins with the words. A quote that is escaped is a part of
+    one: a file that an agent reads may have the words anywhere.
+    """
+    return re.search(rb'(?<!\\)"' + re.escape(words), text) is not None

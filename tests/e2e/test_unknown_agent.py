@@ -13,7 +13,7 @@ from tests.e2e.matrix.runner import SCENARIOS, play
 from tests.peers.node_agents import REST
 
 pytestmark = [pytest.mark.e2e, pytest.mark.heavy]
-ROWS = ["turns", "shell", "cancel_stream", "close"]
+ROWS = ["turns", "shell", "cancel_stream", "close", "side"]
 
 
 class Qwen(Agent):
@@ -41,6 +41,6 @@ def room() -> Iterator[Room]:
 
 @pytest.mark.parametrize("row", ROWS)
 def test_a_command_is_enough(room: Room, row: str) -> None:
-    agent = Qwen("qwen", REST, ("run_shell_command", "command"))
+    agent = Qwen("qwen", REST, ("run_shell_command", "command"), side="memory")
     cell = play(room, agent, SCENARIOS[row])
     assert cell.verdict == "works", cell.story or cell.note

@@ -58,6 +58,11 @@ def test_of_chat_the_first_and_the_last_message_are_looked_at() -> None:
     assert not of("Please continue from where you left off.", "x").again
     suggestion = "[SUGGESTION MODE: Suggest what the user might naturally type next.]"
     assert of("hello", suggestion, tools=[{}]).side == "suggestion"
+    context = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>\\nnone\\n<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"
+    more = "The previous attempt did not produce a user-visible answer. Continue from the state."
+    assert of("x", more, context).again
+    assert not of(more, "x", context).again
+    assert of(context) == Facts()
     assert of() == Facts()
 
 
@@ -66,6 +71,7 @@ def test_a_call_without_tools_is_a_side_call_once_tools_were_offered() -> None:
     assert purpose(Facts(), False) == "turn"
     assert purpose(Facts(), True) == "side"
     assert purpose(Facts(side="probe", tools=True), False) == "side"
+    assert purpose(Facts(again=True), True) == "turn"
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"\xff", b"7", b"[" * 100_000])

@@ -100,8 +100,6 @@ AGENTS = {
             wait="tiny__wait",
             patience=150,
             nature={
-                "empty": "after an empty answer it asks once more, with words of its own between "
-                "others: the bridge does not know that question for what it is",
                 "resume": "another process of it does not find the session; session/load does",
             },
         ),
