@@ -8,7 +8,7 @@ unread. Called by `bridge.app`; the session layer sends through it.
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 from bridge.errors import BridgeError
 from bridge.host import responses
@@ -35,6 +35,7 @@ EVENTS = (
     "subagent",
 )
 
+_KINDS: dict[type[Any], str] = {list: "array", str: "string", bool: "boolean", type(None): "null"}
 Id = str | int | float
 Tap = Callable[[str, bytes], None]
 
@@ -75,8 +76,7 @@ class HostServer:
             ident = request.get("id")
             self._check(request, ident)
         except BridgeError as error:
-            known = isinstance(ident, str | int | float) and not isinstance(ident, bool)
-            self.refuse(ident if known else None, error)
+            self.refuse(ident if _is_id(ident) else None, error)
             return
         on_request(request)
 
@@ -87,7 +87,7 @@ class HostServer:
             raise _invalid(f"the packet is not JSON: {error}") from None
         request = codec.mapping(value)
         if request is None:
-            raise _invalid(f"the packet is a JSON {type(value).__name__}, not an object")
+            raise _invalid(f"the packet is a JSON {_kind(value)}, not an object")
         return request
 
     def _check(self, request: dict[str, Any], ident: Any) -> None:
@@ -95,7 +95,7 @@ class HostServer:
             raise _invalid('the request has no "operation" (a string)')
         if ident is None:
             return
-        if isinstance(ident, bool) or not isinstance(ident, str | int | float):
+        if not _is_id(ident):
             raise _invalid('"id" is neither a string nor a number')
         if ident in self._in_flight:
             raise _invalid(f"id {ident!r} is in flight already")
@@ -175,6 +175,17 @@ class HostServer:
         """Returns when the host has read enough for an agent to go on."""
         if self._writer.queued > HIGH_WATER:
             await self._writer.drained()
+
+
+def _is_id(value: Any) -> TypeGuard[Id]:
+    """A string or a number; NaN and infinities, which JSON has no way to give back, are neither."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _kind(value: object) -> str:
+    return _KINDS.get(type(value), "number")
 
 
 def _invalid(message: str) -> BridgeError:

@@ -13,7 +13,7 @@ import anyio
 from bridge.agent.supervisor import Agent
 from bridge.errors import BridgeError, invalid_request, unsupported
 from bridge.host.requests import fields_of
-from bridge.session import translate
+from bridge.session import delivery, translate
 from bridge.session.faults import failures
 from bridge.session.jobs import Block
 from bridge.session.session import Session
@@ -62,7 +62,7 @@ def send(session: Session, fields: shapes.Send) -> dict[str, Any] | Waits:
     if not new:
         return receipt
     if fields.mode == "queue":
-        session.post(ident, blocks)
+        delivery.post(session, ident, blocks)
         return receipt
     return _send_now(session, blocks, receipt)
 

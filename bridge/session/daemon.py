@@ -100,9 +100,13 @@ class Daemon:
         metadata = await closing.close(session, graces or Graces.within(grace))
         if self.sessions.get(session.name) is session:
             del self.sessions[session.name]
-            self.proxies.forget(session.name)
-            await self._launcher.release(session.name)
+            await self.abandon(session)
         return metadata
+
+    async def abandon(self, session: Session) -> None:
+        """Lets go of what was made for a session that is not, or no longer."""
+        self.proxies.forget(session.name)
+        await self._launcher.release(session.name)
 
     async def shutdown(
         self, graces: Graces | None = None, *, longest: float = math.inf

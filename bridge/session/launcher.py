@@ -334,22 +334,19 @@ def capabilities(config: Config, *, native: bool) -> dict[str, Any]:
     return given
 
 
+_FIXED = ("command", "agent", "mcp_urls", "mcp_servers", "cwd")
+"""What of a session's config no later prompt can change, and would miss if it were let pass."""
+_REPEATED = ("command", "agent", "mcp_urls", "system_prompt", "session_meta")
+"""What generation A says anew in each prompt, also where it is empty."""
+
+
 def check_unchanged(given: Config, held: Config) -> None:
-    """Raises BridgeError(invalid_request) for a prompt that names another agent than the one the
-    session runs with. Generation A names all of the session's settings in each prompt; B and C may
-    leave them out."""
+    """Raises BridgeError(invalid_request) for a prompt that wants another agent than the session
+    runs with, other tools or another directory: it would not get them. Generation A names all of
+    the session's settings in each prompt; B and C may leave them out."""
     legacy = given.messages is not None
-    pairs: list[tuple[str, Any, Any]] = [
-        ("command", given.command, held.command),
-        ("agent", given.agent, held.agent),
-    ]
-    if legacy:
-        pairs += [
-            ("mcp_urls", given.mcp_urls or {}, held.mcp_urls or {}),
-            ("system_prompt", given.system_prompt or "", held.system_prompt or ""),
-            ("session_meta", given.session_meta or {}, held.session_meta or {}),
-        ]
-    for name, new, old in pairs:
+    for name in _REPEATED if legacy else _FIXED:
+        new, old = getattr(given, name) or None, getattr(held, name) or None
         if new != old and (new or legacy):
             raise invalid_request(
                 f"config.{name} differs from what the session was started with; "

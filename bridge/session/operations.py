@@ -236,7 +236,8 @@ class Operations:
         fields = fields_of(request, shapes.Fork)
         source = self._daemon.known(name)
         source.living()
-        if fields.new_session in self._daemon.sessions:
+        held = self._daemon.sessions.get(fields.new_session)
+        if held is not None and opening.owed(held) is None:
             raise invalid_request(f"there is a session {fields.new_session!r} already")
         branch = self._daemon.session(fields.new_session)
 
@@ -244,7 +245,8 @@ class Operations:
             try:
                 await opening.fork(branch, source, fields.cwd, announce)
             except BridgeError:
-                self._group.start_soon(self._daemon.close, branch)
+                # The name stays, so that a prompt behind this is told and makes no session of it.
+                await self._daemon.abandon(branch)
                 raise
 
         self._call(request, branch, act)

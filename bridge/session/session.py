@@ -22,7 +22,7 @@ from bridge.errors import BridgeError, RequestFailed, invalid_request
 from bridge.host import responses
 from bridge.host.server import HostServer
 from bridge.rpc.connection import ConnectionEnded, Settle
-from bridge.session import attendance, opening, quirks, telling, translate
+from bridge.session import attendance, delivery, opening, quirks, telling, translate
 from bridge.session.faults import agent_error, death
 from bridge.session.jobs import Announce, Block, Call, PromptJob, Queue
 from bridge.session.launcher import Launcher, Opened, check_unchanged
@@ -30,10 +30,10 @@ from bridge.session.mailbox import Mailbox
 from bridge.session.permissions import Permissions
 from bridge.session.services import Services
 from bridge.session.telling import APART
-from bridge.session.turn import Stop, Turn, TurnResult, begin
+from bridge.session.turn import Stop, Turn, begin
 from bridge.wire import codec
 from bridge.wire.jsonrpc import Notification, Request, Response
-from protocol_schemas.acp import AgentCapabilities, PromptResult
+from protocol_schemas.acp import PromptResult
 from protocol_schemas.host import Config
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ class Session:
         self.session_id: str | None = None
         self.opened: Opened | None = None
         """How its ACP session was made."""
+        self.unopened: opening.Unopened | None = None
+        """What became of the last try to open it, until one succeeds."""
         self.turn: Turn | None = None
         self.turns = 0
         self.strays = 0
@@ -85,7 +87,7 @@ class Session:
         self.replaying = False
         self.opening = False
         self._closed = False
-        self.queue = Queue(name, self._prompt, after=self._post_mail)
+        self.queue = Queue(name, self._prompt, after=lambda: delivery.deliver(self))
 
     @property
     def state(self) -> State:
@@ -111,7 +113,7 @@ class Session:
     def adopt(self, opened: Opened, config: Config, announce: Announce, *, first: bool) -> None:
         """The reader's: takes an ACP session for its own, before any more of it comes."""
         self.agent, self.session_id, self.opened = opened.agent, opened.session_id, opened
-        self.config = config
+        self.config, self.unopened = config, None
         self._first = first
         self.opening = self.replaying = False
         announce(opened.description())
@@ -135,6 +137,8 @@ class Session:
 
     def living(self) -> Agent:
         """The agent of an open session; raises BridgeError."""
+        if (error := opening.owed(self)) is not None:
+            raise error
         if self.agent is None or self.session_id is None:
             raise invalid_request(
                 f"session {self.name!r} is not open: send open, resume, load or a prompt first"
@@ -155,7 +159,7 @@ class Session:
             return
         config = job.config or self.config
         if self.session_id is None:
-            await opening.create(self, job.opening or config)
+            await opening.begin(self, job.opening or config)
         agent = self.living()
         check_unchanged(config, self.config)
         if job.config is not None:
@@ -263,6 +267,7 @@ class Session:
         if turn.answered:
             self.end_turn(turn)
             return
+        self._models.turn_cancelled(self.name)
         agent.client.cancel(self.session_id or "")
         if self.turn is not turn:
             return
@@ -294,37 +299,6 @@ class Session:
             if self._changed.is_set():
                 self._changed = anyio.Event()
             await self._changed.wait()
-
-    # queued messages
-
-    def post(self, message_id: str, blocks: list[Block]) -> None:
-        """Queues a message for a turn of its own."""
-        self.mailbox.put(message_id, blocks)
-        if not any(self.queue.prompts()):
-            self.mailbox.held = False
-        if self.queue.idle:
-            self._post_mail()
-
-    def _post_mail(self) -> None:
-        if not self.mailbox or self.mailbox.held or self._closed:
-            return
-        ids: list[str] = []
-
-        def take(_can: AgentCapabilities, _first: bool) -> list[Block]:
-            taken, blocks = self.mailbox.take()
-            ids.extend(taken)
-            return blocks
-
-        def respond(result: TurnResult) -> None:
-            if not ids:
-                if result.error is None:
-                    # Cancelled before it began: what waits goes on waiting.
-                    return
-                ids.extend(self.mailbox.withdraw())
-            fields = responses.turn_ended(ids, result)
-            self.host.event("turn", self.name, result.turn, fields)
-
-        self.queue.put_next(PromptJob(None, take, respond, message_ids=ids))
 
     # closing
 

@@ -106,6 +106,15 @@ async def test_what_is_no_request_is_refused_and_the_stream_stays_in_step(prefix
         assert host.requests == [{"id": 1, "operation": "status"}]
 
 
+async def test_what_is_no_object_is_called_by_its_name_in_json() -> None:
+    values = {"array": [], "string": "x", "boolean": True, "null": None, "number": 1.5}
+    async with speaking() as host:
+        host.say(*values.values())
+        await host.run()
+        for kind in values:
+            assert (await host.frame())["error"] == f"the packet is a JSON {kind}, not an object"
+
+
 @pytest.mark.parametrize("ident", [3, "three", 3.5, -1, 2**70, "\ud83d"])
 async def test_a_refusal_names_the_id_if_it_could_be_read(ident: Any) -> None:
     async with speaking() as host:
@@ -115,7 +124,7 @@ async def test_a_refusal_names_the_id_if_it_could_be_read(ident: Any) -> None:
         assert (await host.frame())["id"] == ident
 
 
-@pytest.mark.parametrize("ident", [[], {}, True, False, [1]])
+@pytest.mark.parametrize("ident", [[], {}, True, False, [1], float("nan"), float("inf")])
 async def test_an_id_that_is_neither_text_nor_number_is_refused(ident: Any) -> None:
     async with speaking() as host:
         host.say({"id": ident, "operation": "status"})

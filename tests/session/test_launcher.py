@@ -70,14 +70,28 @@ def test_the_first_generation_must_repeat_its_session_s_settings(name: str, valu
     assert caught.value.code == "invalid_request"
 
 
-@pytest.mark.parametrize(("name", "value"), OTHERS)
-def test_the_others_may_leave_out_or_change_all_but_the_agent(name: str, value: Any) -> None:
-    config = Config(user_contents=[], **(SAME | {name: value}))
-    if (name, value) == ("command", ["b"]):
-        with pytest.raises(BridgeError, match=r"config\.command differs"):
-            check_unchanged(config, HELD)
-    else:
-        check_unchanged(config, HELD)
+LOST: list[tuple[str, Any]] = [
+    ("command", ["b"]),
+    ("mcp_urls", {"t": "http://y"}),
+    ("mcp_servers", [{"name": "t", "command": "c"}]),
+    ("cwd", "/tmp"),
+]
+"""What a session cannot be given any more."""
+
+
+@pytest.mark.parametrize(("name", "value"), [case for case in OTHERS if case not in LOST])
+def test_the_others_may_leave_out_what_they_said_and_give_a_turn_its_own(
+    name: str, value: Any
+) -> None:
+    check_unchanged(Config(user_contents=[], **(SAME | {name: value})), HELD)
+
+
+@pytest.mark.parametrize(("name", "value"), LOST)
+def test_the_others_are_told_what_a_running_session_cannot_be_given(name: str, value: Any) -> None:
+    check_unchanged(Config(user_contents=[]), Config(**(SAME | {name: value})))
+    with pytest.raises(BridgeError, match=f"config.{name} differs") as caught:
+        check_unchanged(Config(user_contents=[], **(SAME | {name: value})), HELD)
+    assert caught.value.code == "invalid_request"
 
 
 def test_absent_and_empty_settings_are_the_same_to_the_first_generation() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -131,6 +132,124 @@ def test_a_session_that_cannot_be_restored(room: Room, code: int) -> None:
     assert room.log.methods() == ["initialize", "session/load"]
     assert room.ok("status")["sessions"][room.name]["state"] == "new"
     assert room.open()["session_id"] == "s"
+
+
+REFUSED = '{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"log in first"}}'
+CAN = {"loadSession": True, "sessionCapabilities": {"resume": {}}}
+METHODS = {"protocolVersion": 1, "agentCapabilities": CAN, "authMethods": [{"id": "key"}]}
+
+
+def locked(*methods: str) -> list[str]:
+    """The options of an agent that wants authentication for these."""
+    return [f"initialize={json.dumps(METHODS)}", *(f"{name}=raw:{REFUSED}" for name in methods)]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "next_step"),
+    [
+        (locked("load"), "auth_required", "authenticate, then load, resume"),
+        (["load=error:-32002:gone"], "session_not_found", "load, resume"),
+        (["without=load"], "unsupported", "open it for a fresh one"),
+        (["load=silent"], "timeout", "open it for a fresh one"),
+        (["initialize=raw:!", "start=" + b"x\n".hex()], "timeout", "load, resume"),
+    ],
+)
+def test_no_prompt_starts_afresh_where_a_restore_failed(
+    room: Room, options: list[str], code: str, next_step: str
+) -> None:
+    config = room.config(*options, start_timeout=0.5)
+    load = room.send("load", session_id="old", config=config)
+    behind = room.start("say afresh", **config)
+    failed = room.answer(load)
+    assert (failed["ok"], failed["code"]) == (False, code), failed
+    for response in (room.answer(behind), room.prompt("say no"), room.prompt("say no", **config)):
+        assert (response["ok"], response["code"]) == (False, code), response
+        assert response["error"].startswith(failed["error"] + "; nothing was sent")
+        assert next_step in response["error"]
+        assert response.get("agent_code") == failed.get("agent_code")
+    room.refused("send", code, message="say no")
+    assert not {"session/new", "session/prompt"} & set(room.log.methods())
+    room.open("session=fresh")
+    assert room.reply("say fresh") == "fresh"
+
+
+def test_a_restore_that_wanted_authentication_goes_on_after_it(room: Room) -> None:
+    config = room.config(*locked("load"), session_meta={"k": 1})
+    room.refused("load", "auth_required", session_id="old", config=config)
+    room.refused("prompt", "auth_required", config={"user_contents": ["say no"]})
+    room.ok("authenticate", method_id="key")
+    assert room.ok("resume", session_id="old")["session_id"] == "old"
+    assert room.reply("say on") == "on"
+    methods = ["initialize", "session/load", "authenticate", "session/resume", "session/prompt"]
+    assert room.log.methods() == methods
+    assert room.log.messages("session/resume")[0]["params"]["_meta"] == {"k": 1}
+
+
+def test_after_a_close_a_name_owes_nothing(room: Room) -> None:
+    room.refused("load", "unsupported", session_id="old", config=room.config("without=load"))
+    room.ok("close")
+    assert room.reply("say afresh", **room.config()) == "afresh"
+
+
+def test_what_was_not_said_again_is_as_in_the_try_that_wanted_authentication(room: Room) -> None:
+    settings = {"cwd": "/", "session_meta": {"k": 1}, "mcp_proxy": "off"}
+    settings |= {"mcp_urls": {"tools": "http://127.0.0.1:9/mcp"}}
+    config = room.config(*locked("new"), **settings)
+    room.refused("open", "auth_required", config=config)
+    room.refused("prompt", "auth_required", config={"user_contents": ["say no"]})
+    first, second = room.log.messages("session/new")
+    assert first["params"]["_meta"] == {"k": 1}
+    assert second["params"] == first["params"]
+    assert len(room.log.messages("initialize")) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "change"),
+    [(locked("new"), {"env": {"OTHER": "1"}}), (locked("new"), {"cwd": "/"}), (["session=b"], {})],
+)
+def test_another_agent_takes_the_place_of_one_that_waits_for_authentication(
+    room: Room, options: list[str], change: dict[str, Any]
+) -> None:
+    room.refused("open", "auth_required", config=room.config(*locked("new")))
+    pid = room.log.records()[0]["pid"]
+    response = room.call("open", config=room.config(*options, **change))
+    assert response["ok"] is (options == ["session=b"])
+    assert wait_until(lambda: not alive(pid), 5)
+    assert len(room.log.messages("initialize")) == 2
+
+
+@pytest.mark.parametrize("operation", ["open", "load"])
+def test_a_dead_session_stays_dead_until_it_is_opened(room: Room, operation: str) -> None:
+    room.open()
+    assert room.prompt("exit 3")["code"] == "agent_exited"
+    fields = {"session_id": "s"} if operation == "load" else {}
+    response = room.call(operation, config={"command": ["/no/such/agent"]}, **fields)
+    assert response["code"] == "spawn_failed"
+    response = room.prompt("say afresh", **room.config())
+    assert response["ok"] is False
+    assert "again" in response["error"]
+    assert len(room.log.messages("session/new")) == 1
+    room.open()
+    assert room.reply("say afresh") == "afresh"
+
+
+def test_a_prompt_behind_a_fork_that_failed_does_not_start_afresh(
+    daemon: Host, room: Room, another: Room
+) -> None:
+    room.open("without=fork")
+    fork = room.send("fork", new_session=another.name)
+    behind = [another.start("say no", **room.config()) for _ in range(2)]
+    assert room.answer(fork)["code"] == "unsupported"
+    for request in (*behind, another.start("say no", **room.config())):
+        response = another.answer(request)
+        assert (response["ok"], response["code"]) == (False, "unsupported")
+        assert "fork" in response["error"]
+    assert room.log.methods() == ["initialize", "session/new"]
+    room.refused("fork", "unsupported", new_session=another.name)
+    assert another.open()["session_id"] == "s"
+    assert "open already" in another.refused("load", "invalid_request", session_id="x")
+    room.refused("fork", "invalid_request", new_session=another.name)
+    assert another.reply("say here") == "here"
 
 
 def test_a_fork_inherits_the_settings_of_its_source(daemon: Host, room: Room) -> None:
