@@ -32,6 +32,7 @@ Tap = Callable[[str, bytes], None]
 """Sees each call and its answer: ("out" or "in", the JSON-RPC message)."""
 Code = Literal["mcp_failed", "outcome_unknown", "timeout", "cancelled"]
 
+_CODES: dict[retry.Verdict, Code] = {"unknown": "outcome_unknown", "timeout": "timeout"}
 READS = Hints(read_only_hint=True)
 """What holds of every request that only reads: lists, resources, prompts, completions."""
 
@@ -55,6 +56,8 @@ class Plan:
     """The arguments that a modern server wants in headers, as its tool is known now."""
     relist: Callable[[], Awaitable[None]] | None = None
     """Has the tool looked up anew."""
+    began: float = float("inf")
+    """When it was asked for, by the loop's clock, where it ends with the turn it was made in."""
 
 
 class GaveUp(Exception):
@@ -86,6 +89,7 @@ class Call:
         tap: Tap | None = None,
         alive: Callable[[], None] = unheeded,
     ) -> None:
+        self.began = plan.began
         self._plan = plan
         self._caller = caller
         self._tasks = tasks
@@ -102,9 +106,21 @@ class Call:
         self._number = 0
         self._waited = 0.0
         self._maybe_executed = False
+        self._scope = anyio.CancelScope()
+        self._ended: str | None = None
+
+    def end(self, why: str) -> None:
+        """Ends it in its caller's place: the server is told, and no further attempt follows."""
+        self._ended = why
+        self._scope.cancel()
 
     async def answer(self) -> Answer:
         """The server's answer; raises GaveUp."""
+        with self._scope:
+            return await self._answered()
+        raise self._gave_up("cancelled", self._ended or "")
+
+    async def _answered(self) -> Answer:
         deadline = anyio.current_time() + (self._policy.total_timeout or 6 * self._timeout)
         while True:
             self._number += 1
@@ -115,23 +131,19 @@ class Call:
             if outcome.kind == "headers" and self._plan.relist is not None:
                 await self._plan.relist()
             verdict = retry.verdict(outcome.kind, self._delivery, self._plan.hints)
+            code = _CODES.get(verdict, "mcp_failed")
             if verdict != "retry" or self._number >= self._policy.attempts:
-                raise self._gave_up(verdict, outcome.detail)
+                raise self._gave_up(code, outcome.detail)
             wait = retry.wait_before_next(
                 self._number, self._policy.backoff, outcome.retry_after, random.random
             )
             if anyio.current_time() + wait >= deadline:
-                raise self._gave_up(verdict, f"{outcome.detail}; total_timeout leaves no more time")
+                raise self._gave_up(code, f"{outcome.detail}; total_timeout leaves no more time")
             await anyio.sleep(wait)
             self._waited = wait
             self._relay.next_attempt()
 
-    def _gave_up(self, verdict: retry.Verdict, cause: str) -> GaveUp:
-        code: Code = "mcp_failed"
-        if verdict == "unknown":
-            code = "outcome_unknown"
-        elif verdict == "timeout":
-            code = "timeout"
+    def _gave_up(self, code: Code, cause: str) -> GaveUp:
         plan, number = self._plan, self._number
         cause = plan.server.masked(cause)
         words = (
@@ -161,6 +173,7 @@ class Call:
         try:
             outcome = await attempt.result(self._tasks)
         except BaseException:
+            self._maybe_executed |= attempt.session is not None and attempt.session.written
             self._report(attempt, None, began)
             raise
         self._report(attempt, outcome, began)
@@ -214,6 +227,7 @@ class Call:
     ) -> None:
         """One event an attempt. Nothing in it comes from a header or an argument."""
         failed = outcome if isinstance(outcome, Failure) else None
+        cause = self._ended if failed is None else self._plan.server.masked(failed.detail)
         session = attempt.session
         self._on_event(
             {
@@ -223,7 +237,7 @@ class Call:
                 "tool": self._plan.subject,
                 "attempt": self._number,
                 "outcome": _outcome(outcome),
-                "cause": None if failed is None else self._plan.server.masked(failed.detail),
+                "cause": cause if outcome is None or failed is not None else None,
                 "status": None if failed is None else failed.status,
                 "era": None if session is None else session.era,
                 "waited": round(self._waited, 6),

@@ -6,8 +6,10 @@ fails is an error. Called by the fronts (`http_front`, `stdio_front`) and for th
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import anyio
 
 from bridge.mcp import eras, messages, mirrored, resources
 from bridge.mcp.call import READS, GaveUp, Plan
@@ -28,13 +30,15 @@ Json = dict[str, Any]
 @dataclass
 class Inbound:
     """A request. `headers`: those of a modern HTTP request, by lower-case name, to be checked
-    against its arguments; None where there are none."""
+    against its arguments; None where there are none; `began`: when it came, by the loop's clock;
+    that of a request which no turn's cancel ends is infinite."""
 
     view: View
     caller: Caller
     method: str
     params: Members
     headers: Mapping[str, Sequence[str]] | None = None
+    began: float = field(default_factory=anyio.current_time)
 
 
 async def answered(request: Inbound) -> Answer:
@@ -91,7 +95,7 @@ async def _call_tool(request: Inbound) -> Answer:
         return tool_failure(f"Nothing was called: the arguments of {name!r} must be a JSON object.")
     if (wrong := _header_fault(request, found, arguments)) is not None:
         return messages.error(eras.HEADER_MISMATCH, wrong)
-    plan = _tool_plan(found, {**request.params, "arguments": arguments})
+    plan = _tool_plan(found, {**request.params, "arguments": arguments}, request.began)
     hub, caller = request.view.hub, request.caller
     try:
         if caller.client.era == "modern" and caller.client.can_be_asked:
@@ -103,7 +107,7 @@ async def _call_tool(request: Inbound) -> Answer:
         return tool_failure(str(error), error.details)
 
 
-def _tool_plan(found: Found, params: Members) -> Plan:
+def _tool_plan(found: Found, params: Members, began: float) -> Plan:
     policy = found.server.policy.tools.get(found.name, ToolPolicy())
 
     def mirrors() -> list[mirrored.Mirror]:
@@ -120,6 +124,7 @@ def _tool_plan(found: Found, params: Members) -> Plan:
         timeout=policy.timeout,
         mirrors=mirrors,
         relist=found.catalogue.refresh,
+        began=began,
     )
 
 

@@ -34,6 +34,7 @@ Told = Callable[[str, str], None]
 
 _MOST_LISTS = 8
 _DESCRIBING = 10.0
+_CANCELLED = "the turn it was made in was cancelled"
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
 
@@ -69,6 +70,8 @@ class Hub:
         self._tap = tap
         self._alive = alive
         self._told: dict[object, Told] = {}
+        self._calls: set[Call] = set()
+        self._over = float("-inf")
         self._scope = anyio.CancelScope()
 
     def start(self) -> None:
@@ -142,7 +145,22 @@ class Hub:
             tap=self._tap,
             alive=self._alive,
         )
-        return await call.answer()
+        if call.began < self._over:
+            # Its tool was being looked up when the others ended.
+            call.end(_CANCELLED)
+        self._calls.add(call)
+        try:
+            return await call.answer()
+        finally:
+            self._calls.discard(call)
+
+    def end_calls(self, before: float) -> None:
+        """Ends the agent's tool calls from before a time, by the loop's clock: those of a turn
+        that was cancelled then."""
+        self._over = max(self._over, before)
+        for call in self._calls:
+            if call.began < before:
+                call.end(_CANCELLED)
 
     # -- what has changed -----------------------------------------------------------------------
 

@@ -17,6 +17,8 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from bridge.errors import RequestFailed, UsageError, invalid_request
 from bridge.io import httpserver
 from bridge.io.family import Family
@@ -34,6 +36,9 @@ from bridge.wire.codec import Raw
 
 if TYPE_CHECKING:
     from bridge.mcp.origin import Heads
+
+LEFT_RUNNING = 1.0
+"""Seconds for an agent to end the calls of a turn it has cancelled by itself."""
 
 Json = dict[str, Any]
 OnEvent = Callable[[Json], None]
@@ -224,6 +229,12 @@ class McpProxy:
             mounted.mount.end()
             mounted.mount.hub.close()
 
+    def turn_cancelled(self, session: str, at: float) -> None:
+        """A turn has ended that the session's agent was told to cancel at that time (by the loop's
+        clock): tool calls from before it that are still running in a moment are ended."""
+        if (mounted := self._mounted.get(session)) is not None:
+            self._tasks.start_soon(_end_left, mounted.mount.hub, at)
+
     def _find(self, session: str) -> _Mounted:
         mounted = self._mounted.get(session)
         if mounted is None:
@@ -248,8 +259,14 @@ class McpProxy:
         view = self._find(session).mount.view("/mcp")
         assert view is not None
         members = messages.members(codec.encode(params)) or {}
-        answer = await answered(Inbound(view, _Host(), method, members))
+        inbound = Inbound(view, _Host(), method, members, began=float("inf"))
+        answer = await answered(inbound)
         if answer.result is not None:
             return answer.result
         error = codec.decode(answer.error or b"{}")
         raise RequestFailed(error.get("code"), error.get("message", ""), error.get("data"))
+
+
+async def _end_left(hub: Hub, at: float) -> None:
+    await anyio.sleep(LEFT_RUNNING)
+    hub.end_calls(before=at)

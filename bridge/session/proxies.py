@@ -73,6 +73,8 @@ class Proxies:
         self._model: ModelProxy | None = None
         self._aimed: set[str] = set()
         """The sessions whose agent has been told a model's URL when it was started."""
+        self._cancelled: dict[str, float] = {}
+        """When the running turns were cancelled, of those that were, by the loop's clock."""
 
     # MCP
 
@@ -250,8 +252,17 @@ class Proxies:
         if self._model is not None:
             self._model.turn_began(session)
 
+    def turn_cancelled(self, session: str) -> None:
+        """The session's agent is told to cancel its turn: what it calls after that is the next
+        turn's."""
+        self._cancelled[session] = anyio.current_time()
+
     def turn_ended(self, session: str) -> "ModelTurn | None":
-        """What the turn's model calls came to; None where they do not pass here."""
+        """What the turn's model calls came to; None where they do not pass here. Tool calls that
+        an agent leaves running in a turn it was told to cancel are ended."""
+        cancelled = self._cancelled.pop(session, None)
+        if cancelled is not None and self._mcp is not None:
+            self._mcp.turn_cancelled(session, cancelled)
         return None if self._model is None else self._model.turn_ended(session)
 
     # both

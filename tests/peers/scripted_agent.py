@@ -24,6 +24,7 @@ Each line of a prompt's text is one directive; unknown ones are said. Then the t
     post URL [JSON]         a model request; $NAME is taken from the environment or the options
     quiet URL [JSON]        the same, without saying what came of it
     call SERVER TOOL JSON   a call of a tool of the session's MCP servers; says the result
+    leave SERVER TOOL JSON  the same in the background, nothing said: the log's event `left` tells
     oncancel HOW            cancelled (default), ignore, hang, or a stop reason; text: say LATE
     wait cancel|steer|FILE  until then; says what a steer brought
     env [NAME...], dump, cwd, pid, peer     says: environment, the prompt's blocks, directory, pid,

@@ -225,6 +225,19 @@ def do_call(turn: Turn, rest: str) -> None:
     say(turn, json.dumps(call(STATE.servers[name], tool, json.loads(arguments))))
 
 
+def do_leave(turn: Turn, rest: str) -> None:
+    import threading
+
+    from scripted_calls import call
+
+    name, tool, arguments = rest.split(" ", 2)
+
+    def made() -> None:
+        log(event="left", tool=tool, result=call(STATE.servers[name], tool, json.loads(arguments)))
+
+    threading.Thread(target=made, daemon=True).start()
+
+
 def do_env(turn: Turn, rest: str) -> None:
     names = rest.split() or list(os.environ)
     say(turn, json.dumps({name: os.environ.get(name) for name in names}))
@@ -297,6 +310,7 @@ DIRECTIVES = {
     "post": do_post,
     "quiet": do_quiet,
     "call": do_call,
+    "leave": do_leave,
     "env": do_env,
     "dump": lambda turn, rest: say(turn, json.dumps(turn.blocks)),
     "cwd": lambda turn, rest: say(turn, os.getcwd()),

@@ -85,8 +85,6 @@ AGENTS = {
             ("run_shell_command", "command"),
             heavy=True,
             nature={
-                "cancel_tool": "it lets the MCP call run on after a cancel and tells nobody; the "
-                "call ends with the session",
                 "load": "another process of it does not find the session, more often than not, "
                 "though its file is there",
             },
