@@ -16,11 +16,11 @@ from bridge.model import dialects, facts
 from bridge.model.call_filter import names
 from bridge.model.dialects import Dialect, Kind
 from bridge.model.encodings import EncodingError, TooLong, decode
-from bridge.model.facts import Facts
+from bridge.model.facts import UNREAD, Facts
 from bridge.rules import content, empty_tool_calls, limits, null_fields
 from bridge.rules.message import Edits
 from bridge.wire import codec
-from bridge.wire.json_scan import NotJSON, Text, raw_object
+from bridge.wire.json_scan import NotJSON, Text, values
 from bridge.wire.splice import Chat, Spliced, edit_fields
 from protocol_schemas.model import ABSENT, ChatMessage, ChatRequest, ModelOptions, Raw
 from protocol_schemas.profile import SideCall
@@ -30,6 +30,12 @@ CEILING = 1 << 30
 _IN_PLACE = 1 << 16
 """Bytes of an encoded body that are decoded without a thread."""
 _LIMIT = "max_turn_tokens"
+_GEMINI_CAPS = (
+    ("generationConfig", "maxOutputTokens"),
+    # Protocol buffers' JSON has every name in both spellings.
+    ("generation_config", "max_output_tokens"),
+)
+_NULL = Raw(b"null")
 
 MessageRule = Callable[[ChatMessage], Edits]
 
@@ -44,7 +50,7 @@ class Mended(msgspec.Struct, gc=False):
     """
 
     spliced: Spliced | None
-    facts: Facts = Facts()
+    facts: Facts = UNREAD
     offered: frozenset[str] | None = None
 
 
@@ -99,21 +105,18 @@ class Mender:
             if self._cap is not None:
                 top = (_LIMIT, _lower(dialect, _caps(chat.request), self._cap))
             return Mended(chat.splice(self._rules, top), found, offered)
-        except NotJSON:
+        except (NotJSON, codec.JSONError):
             return Mended(None)
 
     def _capped(self, text: Text, dialect: Dialect) -> Mended:
-        try:
-            fields = raw_object(text)
-        except (msgspec.DecodeError, RecursionError):
-            fields = {}
+        fields = values(text)
         found = facts.of_fields(dialect, fields, self.side_calls)
         if self._cap is None:
             return Mended(None, found)
         if dialect == "gemini":
             return Mended(_lower_gemini(text, fields, self._cap), found)
         edits = _lower(dialect, fields, self._cap)
-        return Mended(edit_fields(text, _LIMIT, edits) if edits else None, found)
+        return Mended(edit_fields(text, fields, _LIMIT, edits) if edits else None, found)
 
 
 def _caps(request: ChatRequest) -> dict[str, Raw]:
@@ -134,15 +137,19 @@ def _lower(dialect: Dialect, fields: dict[str, Raw], cap: int) -> Edits:
 
 
 def _lower_gemini(text: Text, fields: dict[str, Raw], cap: int) -> Spliced | None:
-    config, name = "generationConfig", "maxOutputTokens"
-    if config not in fields:
-        return edit_fields(text, _LIMIT, {config: b'{"%b":%d}' % (name.encode(), cap)})
-    inner = codec.decode(fields[config])
-    asked = inner.get(name) if isinstance(inner, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    edits = _lowered(name, codec.encode(asked), cap)
-    return edit_fields(text, _LIMIT, edits, inside=config) if edits else None
+    config, name = next((pair for pair in _GEMINI_CAPS if pair[0] in fields), _GEMINI_CAPS[0])
+    if fields.get(config, _NULL) == _NULL:
+        edits: Edits = {config: b'{"%b":%d}' % (name.encode(), cap)}
+        return edit_fields(text, fields, _LIMIT, edits)
+    try:
+        inner = values(bytes(fields[config]))
+    except NotJSON:
+        return None
+    name = next((each for _, each in _GEMINI_CAPS if each in inner), name)
+    edits = _lowered(name, inner.get(name, _NULL), cap)
+    return edit_fields(text, fields, _LIMIT, edits, inside=config) if edits else None
 
 
-def _lowered(name: str, asked: bytes | Raw, cap: int) -> Edits:
+def _lowered(name: str, asked: Raw, cap: int) -> Edits:
     value = limits.lowered(cap, codec.decode(asked))
     return {} if value is None else {name: b"%d" % value}

@@ -5,39 +5,40 @@ on side calls come before the general ones (bridge.rules.side_calls). Pure; used
 bridge.model.body and bridge.model.relay.
 """
 
-import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from bridge.model.dialects import Dialect, Purpose
 from bridge.rules import side_calls
 from bridge.wire import codec
-from bridge.wire.json_scan import Text, raw_object
+from bridge.wire.json_scan import NotJSON, Text, values
 from protocol_schemas.model import ABSENT, ChatMessage, ChatRequest, Raw
 from protocol_schemas.profile import SideCall
 
 _HISTORIES = ("messages", "input", "contents")
 _FORMATS = ("text", "response_format", "output_format", "output_config")
 _CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-_FIRST = ("system", "instructions", "systemInstruction", *_HISTORIES)
+_FIRST = ("system", "instructions", "systemInstruction", "system_instruction", *_HISTORIES)
 _ONE = Raw(b"1")
 _LIST = ord("[")
 _CHAT = tuple(name for name in ChatRequest.__struct_fields__ if name != "messages")
 
 
 class Facts(NamedTuple):
-    """What a request says of itself. `side`: which side call it is by its looks, None for a turn's;
-    `again`: the agent asks for more by itself.
+    """What a request says of itself. `tools`: whether it offers some, None if it was not read;
+    `side`: which side call it is by its looks, None for a turn's; `again`: the agent asks for more
+    by itself.
     """
 
     model: str | None = None
     stream: bool = False
-    tools: bool = False
+    tools: bool | None = False
     side: str | None = None
     again: bool = False
+
+
+UNREAD = Facts(tools=None)
 
 
 def purpose(facts: Facts, offered_before: bool) -> Purpose:
@@ -45,7 +46,7 @@ def purpose(facts: Facts, offered_before: bool) -> Purpose:
     (a title, a summary, a probe): those offer no tools while the agent's turns do. A question for
     more belongs to its turn also where the agent wants no more than words.
     """
-    if facts.side is not None or (offered_before and not facts.tools and not facts.again):
+    if facts.side is not None or (offered_before and facts.tools is False and not facts.again):
         return "side"
     return "turn"
 
@@ -59,8 +60,7 @@ def of_chat(request: ChatRequest, text: Text, rules: Sequence[SideCall] = ()) ->
         last = _said(request.messages)
     side = None
     if rules:
-        with contextlib.suppress(msgspec.DecodeError, RecursionError):
-            side = declared(rules, "chat", raw_object(text))
+        side = declared(rules, "chat", values(text))
     return _facts(fields, last, side)
 
 
@@ -75,12 +75,11 @@ def _said(messages: Sequence[ChatMessage]) -> Raw:
 
 
 def read(dialect: Dialect, text: Text, rules: Sequence[SideCall] = ()) -> Facts:
-    """The facts of a request of another dialect; of what is no JSON object none."""
+    """The facts of a request of another dialect; UNREAD if it is no JSON object."""
     try:
-        fields = raw_object(text)
-    except (msgspec.DecodeError, RecursionError):
-        return Facts()
-    return of_fields(dialect, fields, rules)
+        return of_fields(dialect, values(text), rules)
+    except NotJSON:
+        return UNREAD
 
 
 def of_fields(dialect: Dialect, fields: dict[str, Raw], rules: Sequence[SideCall] = ()) -> Facts:

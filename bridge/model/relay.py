@@ -212,7 +212,7 @@ class Relay:
         """What a generation is for, by what it and those before it say."""
         account = self._route.account
         purpose = facts.purpose(found, account.offered_tools)
-        account.offered_tools = account.offered_tools or found.tools
+        account.offered_tools = account.offered_tools or bool(found.tools)
         account.named(found.model)
         self._record.facts(found, purpose)
         return purpose

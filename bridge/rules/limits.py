@@ -50,7 +50,9 @@ def ran_into_cap(limits: ModelLimits, usage: Usage | None, cut_short: bool) -> b
 
 
 def lowered(cap: int, asked: object) -> int | None:
-    """The cap to put in place of what the request asks for; None if that is no higher."""
-    if isinstance(asked, int) and not isinstance(asked, bool) and asked <= cap:
+    """The cap to put in place of what the request asks for; None if that is no higher. Below 0 is
+    none at all, as llama.cpp and Ollama have it.
+    """
+    if isinstance(asked, int | float) and not isinstance(asked, bool) and 0 <= asked <= cap:
         return None
     return cap

@@ -8,8 +8,8 @@ the last counts. Called by bridge.model for the rules that edit answers.
 
 from collections.abc import Mapping
 
-from bridge.wire.json_scan import Member, NotJSON, Text, elements, members, skip_space
-from bridge.wire.splice import Span, Spliced, Wish, cut, edit_object, is_utf8
+from bridge.wire.json_scan import Member, NotJSON, Text, elements, is_utf8, members, skip_space
+from bridge.wire.splice import Span, Spliced, Wish, cut, edit_object
 from protocol_schemas.model import Change
 
 Path = tuple[str | int, ...]

@@ -6,6 +6,7 @@ What msgspec refuses though it is JSON (lone surrogates as JavaScript sends them
 than its recursion) or cannot tell (duplicate keys) is scanned here, slowly and just as strictly.
 """
 
+import contextlib
 import re
 
 import msgspec
@@ -23,6 +24,8 @@ _STRING = re.compile(rb'"(?:[^"\\\0-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+
 _LEAF = re.compile(
     _STRING.pattern + rb"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null"
 )
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_REPLACEMENT = rb"\\ufffd"
 _NUMBER_GOES_ON = frozenset(bytes([byte]) for byte in b"0123456789.eE+-")
 
 raw_object = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -42,6 +45,47 @@ class Member(msgspec.Struct, gc=False):
     at: int
     start: int
     end: int
+
+
+def is_utf8(text: Text) -> bool:
+    """Whether the text is UTF-8, which msgspec does not look at in values it skips."""
+    if text.isascii():
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def without_surrogates(text: Text) -> bytes:
+    """The text as msgspec takes it, as long as it was: U+FFFD for surrogates, lone or not."""
+    return _SURROGATE.sub(_REPLACEMENT, text)
+
+
+def values(text: Text) -> dict[str, Raw]:
+    """The values of the object that is the text, as `raw_object`, of any JSON: for reading, since
+    surrogates may have others in their place. Raises NotJSON.
+    """
+    with contextlib.suppress(msgspec.DecodeError, RecursionError):
+        return raw_object(text)
+    with contextlib.suppress(msgspec.DecodeError, RecursionError):
+        return raw_object(without_surrogates(text))
+    return {member.key: Raw(bytes(text[member.start : member.end])) for member in scan(text)}
+
+
+def scan(text: Text) -> list[Member]:
+    """The members of the object that is the text, slowly. Raises NotJSON."""
+    start = skip_space(text, 0)
+    if text[start : start + 1] != b"{":
+        raise NotJSON("not an object")
+    if not is_utf8(text):
+        raise NotJSON("not UTF-8")
+    found = members(text, start, {}, 1)
+    end = skip_space(text, found[-1].end if found else start + 1) + 1
+    if skip_space(text, end) != len(text):
+        raise NotJSON("something behind the object")
+    return found
 
 
 def skip_space(text: Text, position: int) -> int:

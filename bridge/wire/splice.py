@@ -7,7 +7,6 @@ key the last counts and is edited; leaving a key out leaves all of them out.
 Called by bridge.model with the rules of bridge.rules; knows none of them.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -18,10 +17,14 @@ from bridge.wire.json_scan import (
     NotJSON,
     Text,
     elements,
+    is_utf8,
     members,
     raw_array,
     raw_object,
+    scan,
     skip_space,
+    values,
+    without_surrogates,
 )
 from protocol_schemas.model import Change, ChatMessage, ChatRequest, Raw
 
@@ -32,8 +35,6 @@ Parts = list[bytes | bytearray | memoryview]
 _typed = msgspec.json.Decoder(ChatRequest).decode
 _MESSAGE_FIELDS = ChatMessage.__struct_fields__
 _REQUEST_FIELDS = tuple(name for name in ChatRequest.__struct_fields__ if name != "messages")
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-_REPLACEMENT = rb"\\ufffd"
 _SHOWN = 200
 
 
@@ -77,10 +78,10 @@ class Chat:
         """Reads what msgspec did not: lone surrogates, which JavaScript sends, stand for others;
         what it still does not take (deep nesting, a message that is no object) is scanned.
         """
-        scan = _SURROGATE.sub(_REPLACEMENT, self._text)
+        plain = without_surrogates(self._text)
         try:
-            self.request = _typed(scan)
-            self._scan = scan
+            self.request = _typed(plain)
+            self._scan = plain
         except (msgspec.DecodeError, RecursionError):
             self._slow = True
             self.request = self._read_slowly()
@@ -133,41 +134,31 @@ class Chat:
         return elements(self._scan, last.start, known)
 
     def _read_slowly(self) -> ChatRequest:
-        text, start = self._text, self._start
-        if text[start : start + 1] != b"{":
-            raise NotJSON("not an object")
-        if not is_utf8(text):
-            raise NotJSON("not UTF-8")
-        inside = members(text, start, {}, 1)
-        end = skip_space(text, inside[-1].end if inside else start + 1) + 1
-        if skip_space(text, end) != len(text):
-            raise NotJSON("something behind the object")
-        values = _values(text, inside, _REQUEST_FIELDS)
+        text = self._text
+        inside = scan(text)
         found: list[ChatMessage] = []
         for begin, _ in self._places(inside):
             # One that is no object is no message: it keeps its place, and no rule applies.
             fields = members(text, begin, {}, 2) if text[begin] == 123 else []
             found.append(ChatMessage(**_values(text, fields, _MESSAGE_FIELDS)))
-        return ChatRequest(found, **values)
+        return ChatRequest(found, **_values(text, inside, _REQUEST_FIELDS))
 
 
 def edit_fields(
-    text: Text, rule: str, edits: Edits, *, inside: str | None = None
-) -> Spliced | None:
-    """The object `text` with its members as wished, or with those of the object that is its member
-    `inside`; None if that is no object. Raises NotJSON.
+    text: Text, known: dict[str, Raw], rule: str, edits: Edits, *, inside: str | None = None
+) -> Spliced:
+    """The object `text`, whose `values` are known, with its members as wished; or with those of the
+    object that is its member `inside`. Raises NotJSON.
     """
+    if not is_utf8(text):
+        raise NotJSON("not UTF-8")
     start = skip_space(text, 0)
-    if text[start : start + 1] != b"{" or not is_utf8(text):
-        raise NotJSON("not an object in UTF-8")
-    found = members(text, start, {})
+    found = members(text, start, known)
     path = ""
     if inside is not None:
-        member = _last(found).get(inside)
-        if member is None or text[member.start] != 123:
-            return None
+        member = _last(found)[inside]
         start, path = member.start, f"{inside}."
-        found = members(text, start, {})
+        found = members(text, start, values(text[start : member.end]))
     wishes = {key: Wish(rule, value) for key, value in edits.items()}
     spans, changes = edit_object(text, start, found, wishes, path)
     return Spliced(*cut(text, spans), changes)
@@ -228,17 +219,6 @@ def cut(text: Text, spans: list[Span]) -> tuple[Parts, int]:
     parts.append(view[position:])
     parts = [part for part in parts if part]
     return parts, sum(map(len, parts))
-
-
-def is_utf8(text: Text) -> bool:
-    """Whether the text is UTF-8, which msgspec does not look at in values it skips."""
-    if text.isascii():
-        return True
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _last(inside: list[Member]) -> dict[str, Member]:

@@ -59,6 +59,16 @@ CAP = ModelLimits(max_turn_tokens=100)
         ),
         ("gemini", {"generationConfig": {"maxOutputTokens": 20}}, None),
         ("gemini", {"generationConfig": 7}, None),
+        (
+            "gemini",
+            {"generationConfig": None},
+            {"generationConfig": {"maxOutputTokens": 100}},
+        ),
+        (
+            "gemini",
+            {"generation_config": {"max_output_tokens": 200}},
+            {"generation_config": {"max_output_tokens": 100}},
+        ),
     ],
 )
 def test_a_cap_is_put_where_the_dialect_has_it(dialect, before, after) -> None:
@@ -71,7 +81,36 @@ def test_a_cap_and_a_mended_content_go_together() -> None:
     assert found == b'{"messages":[{"role":"assistant","content":""}],"max_tokens":100}'
 
 
-@pytest.mark.parametrize("body", [b"", b"[1]", b"{", b'"x"', b"\xff"])
+DEEP = b"[" * 3000 + b"]" * 3000
+
+
+@pytest.mark.parametrize("other", [b'"\\ud83d"', DEEP], ids=["lone surrogate", "deep nesting"])
+@pytest.mark.parametrize(
+    "dialect, before, after",
+    [
+        ("anthropic", b'{"max_tokens":200,"x":%b}', b'{"max_tokens":100,"x":%b}'),
+        ("anthropic", b'{"x":%b,"max_tokens":10}', None),
+        ("responses", b'{"max_output_tokens":10,"x":%b}', None),
+        ("completions", b'{"x": %b}', b'{"x": %b,"max_tokens":100}'),
+        ("chat", b'{"max_tokens":10,"x":%b}', None),
+        ("gemini", b'{"generationConfig":{"maxOutputTokens":10},"x":%b}', None),
+        (
+            "gemini",
+            b'{"generationConfig":{"x":%b, "maxOutputTokens":200,"y":1}}',
+            b'{"generationConfig":{"x":%b, "maxOutputTokens":100,"y":1}}',
+        ),
+    ],
+)
+def test_a_cap_is_found_beside_what_the_fast_parser_refuses(
+    dialect: str, before: bytes, after: bytes | None, other: bytes
+) -> None:
+    expected = None if after is None else after % other
+    assert mended(before % other, dialect, limits=CAP) == expected
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[1]", b"{", b'"x"', b"\xff", b'{"x":1} x', b'{"max_tokens":"\xff"}', b"{}{}"]
+)
 @pytest.mark.parametrize("dialect", ["chat", "anthropic", "gemini"])
 def test_what_is_no_object_stays(dialect: str, body: bytes) -> None:
     assert mended(body, dialect, limits=CAP) is None

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bridge.model.facts import Facts, of_chat, purpose, read
+from bridge.model.facts import UNREAD, Facts, of_chat, purpose, read
 from bridge.wire.splice import Chat
 from protocol_schemas.profile import SideCall
 
@@ -72,11 +72,20 @@ def test_a_call_without_tools_is_a_side_call_once_tools_were_offered() -> None:
     assert purpose(Facts(), True) == "side"
     assert purpose(Facts(side="probe", tools=True), False) == "side"
     assert purpose(Facts(again=True), True) == "turn"
+    assert purpose(UNREAD, True) == "turn"
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"\xff", b"7", b"[" * 100_000])
 def test_what_is_no_object_says_nothing(text: bytes) -> None:
-    assert read("responses", text) == Facts()
+    assert read("responses", text) == UNREAD
+
+
+@pytest.mark.parametrize("other", [b'"\\ud83d"', b"[" * 3000 + b"]" * 3000])
+def test_what_the_fast_parser_refuses_is_read_all_the_same(other: bytes) -> None:
+    body = b'{"model":"m-small","tools":[{}],"x":%b,"messages":[]}' % other
+    assert read("anthropic", body) == Facts("m-small", tools=True)
+    assert read("chat", body, RULES).side == "small"
+    assert of_chat(Chat(body).request, body, RULES).side == "small"
 
 
 RULES = [

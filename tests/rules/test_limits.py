@@ -38,7 +38,8 @@ def test_an_answer_runs_into_its_cap_by_tokens_or_by_its_own_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked, put", [(None, 5), (6, 5), (5, None), (1, None), (True, 5), ("9", 5), (4.0, 5)]
+    "asked, put",
+    [(None, 5), (6, 5), (5, None), (0, None), (True, 5), ("9", 5), (4.5, None), (5.5, 5), (-1, 5)],
 )
 def test_a_request_s_own_cap_is_lowered_never_raised(asked: object, put: int | None) -> None:
     assert lowered(5, asked) == put

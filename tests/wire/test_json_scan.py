@@ -11,11 +11,13 @@ from bridge.wire.json_scan import (
     DEPTH,
     NotJSON,
     elements,
+    is_utf8,
     members,
     raw_array,
     raw_object,
     skip_space,
     skip_value,
+    values,
 )
 from tests.jsontext import KEYS, VALUES, read, spelt
 
@@ -96,3 +98,35 @@ def test_nesting_is_bounded_and_needs_no_stack(opening: bytes, closing: bytes) -
     assert skip_value(deep, 0) == len(deep)
     with pytest.raises(NotJSON, match="deeper"):
         skip_value(opening + deep + closing, 0)
+
+
+DEEP = b"[" * 3000 + b"]" * 3000
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        (b' {"a": 1 , "b":[ ], "a":"x"} \n', {"a": b'"x"', "b": b"[ ]"}),
+        (b"{}", {}),
+        (b'{"a":"\\ud83d","b":1}', {"a": b'"\\ufffd"', "b": b"1"}),
+        (b'{"a":"\\ud83d","b":%b}' % DEEP, {"a": b'"\\ud83d"', "b": DEEP}),
+        (b'{"\\ud83d":"\\\\ud83d"}', {"\ufffd": b'"\\\\ufffd"'}),
+    ],
+)
+def test_the_values_of_any_object_can_be_read(text: bytes, found: dict[str, bytes]) -> None:
+    assert {name: bytes(raw) for name, raw in values(text).items()} == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"[]", b"{", b'{"a":1} x', b'{"a":1}{}', b'{"a":1,}', b"\xef\xbb\xbf{}", b'{"a":NaN}',
+     b'{"a":"\\ud83d"', b'{"a":01}', b"{" * 20_000],
+)  # fmt: skip
+def test_what_is_no_object_has_no_values(text: bytes) -> None:
+    with pytest.raises(NotJSON):
+        values(text)
+
+
+def test_utf_8_is_told_from_what_is_none() -> None:
+    assert all(map(is_utf8, (b"a", "é".encode(), bytearray("é".encode()))))
+    assert not any(map(is_utf8, (b"\xff", b"\xed\xa0\x80", bytearray(b"\xc3"))))

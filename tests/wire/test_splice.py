@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.wire import splice
-from bridge.wire.json_scan import NotJSON
+from bridge.wire.json_scan import NotJSON, is_utf8
 from bridge.wire.splice import Chat, Edits
 from protocol_schemas.model import ABSENT, ChatMessage, Raw
 from tests.jsontext import KEYS, VALUES, last, read, spelt
@@ -244,4 +243,4 @@ def test_a_long_value_is_shown_shortened() -> None:
     assert done is not None
     assert done.changes[0].before is not None
     assert done.changes[0].before.endswith("… (10002 bytes)")
-    assert splice.is_utf8(body)
+    assert is_utf8(body)
