@@ -24,6 +24,7 @@ from bridge.session.daemon import Daemon
 from bridge.session.observers import UNOBSERVED, Observers
 from bridge.session.operations import Operations
 from bridge.session.proxies import Policy
+from bridge.wire import codec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,14 +72,20 @@ def recording(settings: Settings, guardian: Guardian | None) -> "Generator[Recor
     if settings.record is None:
         yield None
         return
-    from bridge.trace.recorder import Recorder  # only for those who record
+    # Only for those who record.
+    from bridge.trace import secrets
+    from bridge.trace.recorder import Recorder
 
     with Recorder.open(
         settings.record,
-        environment=os.environ,
+        # The trace's head has the command line, and its URL may hold a password or a key.
+        environment={**os.environ, "--intercept": settings.intercept or ""},
         family=guardian.family if guardian else None,
         keep_secrets=settings.record_secrets,
     ) as recorder:
+        # What the settings give all sessions comes in no packet that the recorder sees.
+        for name, value in secrets.of_host(codec.encode({"config": settings.defaults})):
+            recorder.secret(name, value)
         yield recorder
 
 

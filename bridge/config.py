@@ -4,16 +4,21 @@ Owns: their names and where each may be given. Hosts may be unable to pass argum
 option also has a variable (`BRIDGE_RECORD` for `--record`). Called by the commands.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from bridge.errors import UsageError
+from bridge.errors import UsageError, meant
 from bridge.wire import codec
+from protocol_schemas.host import Config
 
 PREFIX = "BRIDGE_"
+_SWITCHES = {
+    **dict.fromkeys(("1", "true", "yes", "on"), True),
+    **dict.fromkeys(("0", "false", "no", "off"), False),
+}
 
 
 class Settings(msgspec.Struct):
@@ -33,38 +38,74 @@ class Settings(msgspec.Struct):
 
 def load(options: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
     """The settings; `options` are the command line's, None where not given. Raises UsageError."""
-    path = options.get("config") or environment.get(PREFIX + "CONFIG")
-    values: dict[str, Any] = _file(path) if path else {}
+    given = options.get("config")
+    path = given or environment.get(PREFIX + "CONFIG")
+    values: dict[str, Any] = {}
+    places: dict[str, str] = {}
+    if path:
+        where = f"{'--config' if given else PREFIX + 'CONFIG'} {path}"
+        values = _file(path, where)
+        places = {name: f"{where}: {name}" for name in values}
     for name in Settings.__struct_fields__:
-        variable = environment.get(PREFIX + name.upper())
-        if variable and name != "defaults":
-            values[name] = (
-                variable in ("1", "true", "yes") if name == "record_secrets" else variable
-            )
+        variable = PREFIX + name.upper()
+        if environment.get(variable) and name != "defaults":
+            text = environment[variable]
+            values[name] = _SWITCHES.get(text.lower(), text) if name == "record_secrets" else text
+            places[name] = variable
         if options.get(name) is not None:
             values[name] = options[name]
+            places[name] = f"--{name.replace('_', '-')}"
     try:
         settings = codec.convert(values, Settings)
-    except codec.JSONError as error:
-        raise UsageError(f"the settings: {error} (options, {PREFIX}* variables, {path})") from None
+    except codec.JSONError:
+        raise _blamed(values, places) from None
     if settings.agent is not None:
         settings.defaults = settings.defaults | {"agent": settings.agent}
     return settings
 
 
-def _file(path: str) -> dict[str, Any]:
+def _blamed(values: Mapping[str, Any], places: Mapping[str, str]) -> UsageError:
+    """What is wrong with the first value that is, where it was given, and what there is."""
+    for name, value in values.items():
+        try:
+            codec.convert({name: value}, Settings)
+        except codec.JSONError as error:
+            choices = getattr(Settings.__annotations__[name], "__args__", ())
+            if choices and all(isinstance(choice, str) for choice in choices):
+                return UsageError(f"{places[name]}: {value!r} is none of {', '.join(choices)}")
+            if name == "record_secrets":
+                return UsageError(f"{places[name]}: {value!r} is neither 1 nor 0")
+            return UsageError(f"{places[name]}: {error}")
+    raise AssertionError("each setting by itself is right")
+
+
+def _file(path: str, where: str) -> dict[str, Any]:
     try:
         data = Path(path).read_bytes()
         if path.endswith(".toml"):
             import tomllib  # only for those who configure in TOML
 
-            return tomllib.loads(data.decode())
-        values = codec.mapping(codec.decode(data))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--config {path}: {error}") from None
+            values = tomllib.loads(data.decode())
+        else:
+            values = codec.mapping(codec.decode(data))
+    except OSError as error:
+        raise UsageError(f"{where}: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}") from None
     if values is None:
-        raise UsageError(f"--config {path}: not a JSON object")
+        raise UsageError(f"{where}: not a JSON object")
+    _check_names(values, Settings.__struct_fields__, f"{where}: there is no setting")
+    defaults = codec.mapping(values.get("defaults"))
+    if defaults is not None:
+        _check_names(defaults, Config.__struct_fields__, f"{where}: defaults: a config has no key")
     return values
+
+
+def _check_names(values: Mapping[str, Any], known: Sequence[str], words: str) -> None:
+    for name in values:
+        if name not in known:
+            hint = meant(name, known) or f"; there are {', '.join(known)}"
+            raise UsageError(f"{words} {name!r}{hint}")
 
 
 def backend(loop: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ Rule: whatever goes wrong reaches the host as a BridgeError; everything else is 
 reported as `internal`. Raised everywhere, turned into packets by `bridge.session`.
 """
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 Code = Literal[
@@ -69,6 +70,14 @@ def first_of(failure: BaseException) -> BaseException:
     while inner := getattr(failure, "exceptions", None):
         failure = inner[0]
     return failure
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` of the known name that is nearest, "" if none is near."""
+    import difflib  # only where something is wrong already
+
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.75)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def invalid_request(message: str) -> BridgeError:

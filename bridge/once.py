@@ -13,7 +13,7 @@ import anyio
 from bridge import log
 from bridge.app import Ending, drain, observers, policy, recording, watch_signals
 from bridge.config import Settings, backend
-from bridge.errors import BridgeError, UsageError, invalid_request
+from bridge.errors import BridgeError, UsageError, invalid_request, meant
 from bridge.host import responses
 from bridge.host.server import HostServer
 from bridge.io import stdio
@@ -50,11 +50,14 @@ def _read(path: str, defaults: dict[str, Any]) -> Config:
         fields = codec.mapping(codec.decode(data))
         if fields is None:
             raise UsageError(f"{path} is not a JSON object")
+        for name in sorted(fields.keys() - Config.__struct_fields__):
+            hint = meant(name, Config.__struct_fields__)
+            log.log.warning("%s: a config has no key %r, it is ignored%s", path, name, hint)
         config = codec.convert(defaults | fields, Config)
     except codec.JSONError as error:
         raise UsageError(f"{path}: {error}") from None
     if config.messages is None and config.user_contents is None:
-        raise UsageError(f'{path}: "messages" is missing')
+        raise UsageError(f'{path}: "messages" is missing (or "user_contents")')
     return config
 
 

@@ -134,11 +134,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _table(files: Sequence[Path]) -> int:
+    documents: list[dict[str, Any]] = []
+    for file in files:
+        try:
+            documents.append({"name": file.stem, **json.loads(file.read_text())})
+        except OSError as error:
+            print(f"conformance: {file}: {error.strerror}", file=sys.stderr)
+            return 1
+        except (ValueError, TypeError) as error:
+            print(f"conformance: {file} is not what --json writes: {error}", file=sys.stderr)
+            return 1
     try:
-        documents = [{"name": file.stem, **json.loads(file.read_text())} for file in files]
         print(report.markdown(documents))
-    except (OSError, ValueError, KeyError) as error:
-        print(f"conformance: {error}", file=sys.stderr)
+    except KeyError as error:
+        print(f"conformance: a file is not what --json writes: {error} is missing", file=sys.stderr)
         return 1
     return 0
 

@@ -176,7 +176,7 @@ async def start(
         )
     except OSError as error:
         output.close()
-        raise CannotStart(f"cannot start {command[0]!r}: {error}") from None
+        raise CannotStart(f"cannot start {command[0]!r}: {error.strerror}") from None
     finally:
         os.close(output.inner)
     child = Child(process, output, marker)

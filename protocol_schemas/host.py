@@ -62,6 +62,7 @@ class Config(msgspec.Struct):
     client_services: list[Literal["fs", "terminal", "elicitation"]] = []
     cwd: str | None = None
     env: dict[str, str] = {}
+    secrets: list[str] = []
     mcp_servers: list[dict[str, Any]] | None = None
     additional_directories: list[str] | None = None
     protocol_version: int = 1

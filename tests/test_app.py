@@ -370,3 +370,18 @@ def test_an_agent_inherits_none_of_the_daemon_s_descriptors(spawn: Spawn) -> Non
     assert alive(pid)
     assert sorted(os.listdir(f"/proc/{pid}/fd")) == ["0", "1", "2"]
     host.shutdown()
+
+
+def test_what_the_settings_keep_secret_is_masked_in_the_recording(
+    spawn: Spawn, tmp_path: Path, loop: str
+) -> None:
+    settings, trace = tmp_path / "settings.json", tmp_path / "run.trace"
+    env = {"SOME_TOKEN": "CANARY-in-the-file"}
+    settings.write_text(json.dumps({"defaults": {"env": env}, "record": str(trace)}))
+    url = "http://user:CANARY-in-the-url@127.0.0.1:1/v1"
+    host = spawn("--loop", loop, "--config", str(settings), "--intercept", url)
+    assert host.reply(scripted(), "say CANARY-in-the-file") == "CANARY-in-the-file"
+    host.shutdown()
+    recorded = trace.read_text()
+    assert "say [secret SOME_TOKEN]" in recorded
+    assert "CANARY" not in recorded

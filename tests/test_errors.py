@@ -12,6 +12,7 @@ from bridge.errors import (
     UsageError,
     first_of,
     invalid_request,
+    meant,
     unsupported,
 )
 
@@ -57,3 +58,11 @@ def test_the_first_failure_is_found_in_nested_groups() -> None:
     failure = ValueError("the one")
     group = ExceptionGroup("outer", [ExceptionGroup("inner", [failure, TypeError()])])
     assert first_of(group) is failure
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("recrod", "; did you mean 'record'?"), ("comand", "; did you mean 'command'?"), ("zzz", "")],
+)
+def test_a_name_that_is_nearly_right_is_guessed(name: str, hint: str) -> None:
+    assert meant(name, ["command", "record", "agent"]) == hint

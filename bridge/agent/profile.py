@@ -70,8 +70,10 @@ def parse(text: str, where: str, name: str | None = None) -> Profile:
 def _read(path: Path, name: str | None = None) -> Profile:
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"agent profile {path}: {error}") from None
+    except OSError as error:
+        raise UsageError(f"agent profile {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"agent profile {path}: not UTF-8: {error}") from None
     return parse(text, str(path), name)
 
 

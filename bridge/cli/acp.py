@@ -6,7 +6,6 @@ signal. Of its own it says nothing but what goes wrong with itself, on stderr.
 
 import argparse
 import os
-import signal
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from bridge.session.proxies import Proxies
     from bridge.trace.recorder import Recorder
 
-HELP = "stand between an ACP client and its agent: a relay that records"
 _STDERR_BACKLOG = 1 << 26
 _STDERR_DRAIN = 5.0
 _STDERR_GRACE = 0.5
@@ -35,14 +33,16 @@ _STDERR_GRACE = 0.5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from bridge.cli import options
 
-    options.add_daemon_options(parser)
+    options.add_relay_options(parser)
     parser.add_argument(
         "--policy",
         choices=("allow", "deny"),
         help="answer the agent's permission requests so, without asking the client",
     )
     parser.description = (
-        "Without --mcp-proxy auto, --model-proxy auto or --policy every byte passes as it is."
+        "Stands between an ACP client and its agent: give the client this command in place of the "
+        "agent's. Without --mcp-proxy auto, --model-proxy auto or --policy every byte passes as it "
+        "is; with --record everything is kept."
     )
     parser.add_argument(
         "--component",
@@ -69,7 +69,9 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.flush()
         guardian.close()
     if status.signal is not None:
-        _die(status.signal)
+        from bridge.io.exits import die
+
+        die(status.signal)
     return status.code or 0
 
 
@@ -173,9 +175,10 @@ async def _run_agent(
         start = {"argv": argv, "cwd": os.getcwd(), "pid": process.pid}
         observed.note("process", "start", start)
         relay = _relay_for(options, process, ends, proxies, observed, recorder)
+        relay.on_gone = lambda: observed.note("process", "eof", {})
         status = await run(relay, process)
         await process.drained_stderr(_STDERR_GRACE)
-        ended = {"exit_code": status.code, "signal": status.signal}
+        ended = {"exit_code": status.code, "signal": status.signal, "eof": relay.left_first}
         observed.note("process", "exit", ended)
         with anyio.move_on_after(_STDERR_DRAIN):
             await ends.stderr.writer.drained()
@@ -258,14 +261,3 @@ async def _run_component(
         await serve(component, behind, ends.reader, ends.writer, tap)
         tasks.cancel_scope.cancel()
     return ExitStatus(0, None)
-
-
-def _die(name: str) -> None:
-    """Ends this process by the signal that ended the agent, without a core of its own."""
-    import resource
-
-    number = getattr(signal, name, signal.SIGKILL)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if number != signal.SIGKILL:
-        signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)

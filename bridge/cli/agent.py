@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+from bridge.cli.options import add_log_option, add_loop_option
 from bridge.errors import UsageError
 from bridge.io.family import Family
 from bridge.io.guardian import Guardian
@@ -56,18 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=128_000,
         help="the model's context window, told to clients (default: 128000)",
     )
-    parser.add_argument(
-        "--loop",
-        choices=["auto", "asyncio", "uvloop", "trio"],
-        default="auto",
-        help="event loop (default: auto)",
-    )
-    parser.add_argument(
-        "--log-level",
-        choices=["debug", "info", "warning", "error"],
-        default="warning",
-        help="log on stderr (default: warning)",
-    )
+    add_loop_option(parser)
+    add_log_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:

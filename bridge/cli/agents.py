@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from bridge.cli.parser import Parser
 from bridge.errors import BridgeError, UsageError, first_of
 
 if TYPE_CHECKING:
@@ -19,11 +20,10 @@ if TYPE_CHECKING:
     from protocol_schemas.profile import Profile
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-HELP = "node agents: list, show, install, run and remove them"
 _RUN = "%(prog)s [OPTIONS] NAME [-- PROMPT]\n       %(prog)s [OPTIONS] -- CMD..."
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(Parser):
     """A parser that can leave what stands after `--` alone, as `options.after`: argparse itself
     forgets where that was."""
 

@@ -7,6 +7,7 @@ import tempfile
 
 import anyio
 
+from bridge.cli.options import add_loop_option
 from bridge.errors import BridgeError, first_of
 
 
@@ -16,12 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "fails once, all on loopback: a streamed reply, steering, a cancel, a retried tool call, "
         "permissions. Exits 0 only if all that is shown really happened."
     )
-    parser.add_argument(
-        "--loop",
-        choices=("auto", "asyncio", "uvloop", "trio"),
-        default="auto",
-        help="the daemon's event loop (auto)",
-    )
+    add_loop_option(parser)
     parser.add_argument(
         "--record",
         metavar="FILE",

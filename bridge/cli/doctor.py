@@ -3,7 +3,6 @@
 import argparse
 import os
 
-HELP = "what is missing on this machine, and the command that mends it"
 _MARKS = {"ok": "ok      ", "warn": "warning ", "missing": "missing "}
 
 

@@ -8,6 +8,7 @@ import importlib
 import sys
 
 from bridge import __version__
+from bridge.cli.parser import Parser
 from bridge.errors import BridgeError, UsageError
 from bridge.log import debugging
 
@@ -36,7 +37,7 @@ def run(arguments: list[str]) -> int:
     if arguments[0].startswith("-") and arguments[0] not in ("-h", "--help", "--version"):
         # Options without a command are the daemon's.
         name, arguments = "stream", ["stream", *arguments]
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="acp-mcp-bridge",
         description="The daemon between a harness and a coding agent (ACP), with proxies for its "
         "MCP and model traffic. Without a command it serves a harness on stdio.",

@@ -4,6 +4,13 @@ import argparse
 import os
 from pathlib import Path
 
+from bridge.cli.options import (
+    add_listen_option,
+    add_log_option,
+    add_loop_option,
+    add_remote_option,
+    address,
+)
 from bridge.errors import UsageError
 from bridge.io.guardian import Guardian
 
@@ -22,44 +29,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='the usual {"mcpServers": {...}} file; ${VAR} is filled in from the environment',
     )
     way = parser.add_mutually_exclusive_group()
-    way.add_argument(
-        "--listen",
-        metavar="HOST:PORT",
-        default="127.0.0.1:0",
-        help="where to listen (default: a free port of 127.0.0.1)",
-    )
+    add_listen_option(way)
     way.add_argument(
         "--stdio",
         action="store_true",
         help="speak MCP on stdin and stdout instead; ends when its input does",
     )
+    add_remote_option(parser)
     parser.add_argument(
         "--short-names",
         action="store_true",
         help="shorten names over 64 characters or with others than A-Z a-z 0-9 _ -",
     )
     parser.add_argument(
-        "--allow-remote",
-        action="store_true",
-        help="allow --listen off the loopback; whoever knows the URL can use it",
-    )
-    parser.add_argument(
         "--events",
         action="store_true",
         help="write each attempt to stderr as a line of JSON",
     )
-    parser.add_argument(
-        "--loop",
-        choices=["auto", "asyncio", "uvloop", "trio"],
-        default="auto",
-        help="event loop (default: auto)",
-    )
-    parser.add_argument(
-        "--log-level",
-        choices=["debug", "info", "warning", "error"],
-        default="warning",
-        help="log on stderr (default: warning)",
-    )
+    add_loop_option(parser)
+    add_log_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -95,12 +83,3 @@ def run(options: argparse.Namespace) -> int:
         return anyio.run(serve, loaded.upstreams, how, guardian.family, **backend(options.loop))
     finally:
         guardian.close()
-
-
-def address(text: str) -> tuple[str, int]:
-    """HOST:PORT taken apart; an IPv6 host is in brackets. Raises UsageError."""
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise UsageError(f"--listen {text}: write it as HOST:PORT, for example 127.0.0.1:8080")
-    return host, int(port)

@@ -6,10 +6,16 @@ import json
 import os
 import signal
 import sys
-from functools import partial
 from typing import TYPE_CHECKING
 
-from bridge.cli.options import add_record_options
+from bridge.cli.options import (
+    add_listen_option,
+    add_log_option,
+    add_loop_option,
+    add_record_options,
+    add_remote_option,
+    address,
+)
 from bridge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,17 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--upstream", metavar="URL", required=True, help="the model server's base URL"
     )
-    parser.add_argument(
-        "--listen",
-        metavar="HOST:PORT",
-        default="127.0.0.1:0",
-        help="where to listen (default: 127.0.0.1, any free port)",
-    )
-    parser.add_argument(
-        "--allow-remote",
-        action="store_true",
-        help="permit an address off the loopback, and any Host header",
-    )
+    add_listen_option(parser)
+    add_remote_option(parser)
     rules = parser.add_argument_group("rules", "what is changed in chat completions")
     rules.add_argument(
         "--tool-call-content",
@@ -81,12 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--events", action="store_true", help="print one JSON line for each exchange that ended"
     )
-    parser.add_argument(
-        "--loop", choices=("auto", "asyncio", "uvloop", "trio"), help="event loop (auto)"
-    )
-    parser.add_argument(
-        "--log-level", choices=("debug", "info", "warning", "error"), help="stderr log (warning)"
-    )
+    add_loop_option(parser, None)
+    add_log_option(parser, None)
     add_record_options(parser)
 
 
@@ -119,13 +112,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _serve(options: argparse.Namespace, recorder: "Recorder | None") -> int:
-
     from bridge.io import signals
     from bridge.io.background import Background
     from bridge.model.service import ModelProxy
     from bridge.trace.exchanges import exchange_tap
 
-    host, port = _address(options.listen)
+    host, port = address(options.listen)
     settings = _settings(options)
     with signals.receive(signal.SIGTERM, signal.SIGINT) as received:
         async with (
@@ -133,7 +125,6 @@ async def _serve(options: argparse.Namespace, recorder: "Recorder | None") -> in
             ModelProxy(
                 _print if options.events else None,
                 None if recorder is None else exchange_tap(recorder),
-                on_secret=None if recorder is None else partial(recorder.secret, "model"),
                 host=host,
                 port=port,
                 allow_remote=options.allow_remote,
@@ -150,13 +141,6 @@ async def _serve(options: argparse.Namespace, recorder: "Recorder | None") -> in
 def _print(value: object) -> None:
     sys.stdout.write(json.dumps(value, separators=(",", ":")) + "\n")
     sys.stdout.flush()
-
-
-def _address(listen: str) -> tuple[str, int]:
-    host, colon, port = listen.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
-        raise UsageError(f"--listen {listen}: give HOST:PORT, such as 127.0.0.1:8080")
-    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def _settings(options: argparse.Namespace) -> "ModelOptions":

@@ -7,8 +7,6 @@ import argparse
 import os
 import sys
 
-HELP = "run one prompt from a config file and print the reply"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from bridge.cli import options

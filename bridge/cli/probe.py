@@ -9,18 +9,19 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
+from bridge.cli.options import add_loop_option
 from bridge.errors import UsageError
 
 if TYPE_CHECKING:
     from bridge.agent.probe import Probed
     from bridge.io.family import Family
 
-HELP = "an agent's handshake: versions, capabilities, modes, authentication, times"
 _SEPARATOR = "--and"
 Results = list[tuple[list[str], "list[Probed]"]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"%(prog)s [OPTIONS] -- CMD... [{_SEPARATOR} CMD...]"
     parser.epilog = f"several commands make a table: -- CMD A {_SEPARATOR} CMD B"
     parser.add_argument("--json", action="store_true", help="as one JSON list")
     parser.add_argument(
@@ -30,12 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout", type=float, default=60.0, metavar="SECONDS", help="for each answer (60)"
     )
     parser.add_argument("--no-session", action="store_true", help="initialize only: no session/new")
-    parser.add_argument(
-        "--loop",
-        choices=("auto", "asyncio", "uvloop", "trio"),
-        default="auto",
-        help=argparse.SUPPRESS,
-    )
+    add_loop_option(parser)
     parser.add_argument("argv", metavar="-- CMD", nargs="+", help="the agent's command")
 
 
@@ -46,6 +42,8 @@ def run(options: argparse.Namespace) -> int:
         versions = [int(item) for item in options.versions.split(",")]
     except ValueError:
         raise UsageError(f"--versions {options.versions}: numbers, such as 1,2") from None
+    if options.timeout <= 0:
+        raise UsageError(f"--timeout {options.timeout:g}: seconds, more than 0")
     from bridge.io.guardian import Guardian
 
     guardian = Guardian.start()

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-HELP = "serve a harness on stdin and stdout (the default command)"
-
 
 def add_arguments(parser: "argparse.ArgumentParser") -> None:
     from bridge.cli import options

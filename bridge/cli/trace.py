@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO
 
+from bridge.cli.options import add_loop_option
 from bridge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a trace; - for stdin")
-    parser.add_argument("filter", metavar="FILTER", nargs="*", help=FILTER_HELP)
+    parser.add_argument("filter", metavar="FILTER", nargs="*", default=[], help=FILTER_HELP)
 
 
 def _add_view(parser: argparse.ArgumentParser) -> None:
@@ -140,18 +141,20 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--n", type=int, default=None, help="which agent of the trace (the first)")
     parser.add_argument("--delays", action="store_true", help="as slow as it was; else at once")
     parser.add_argument(
-        "--timeout", type=float, default=60.0, metavar="SECONDS", help="as a client: for each step"
+        "--timeout",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="for each step of a client (60)",
     )
-    parser.add_argument(
-        "--loop", choices=("auto", "asyncio", "uvloop", "trio"), default="auto", help="event loop"
-    )
+    add_loop_option(parser)
     parser.add_argument("argv", metavar="-- CMD", nargs="*", help="as a client: the agent")
 
 
 def _add_diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="A", help="a trace")
     parser.add_argument("other", metavar="B", help="another")
-    parser.add_argument("filter", metavar="FILTER", nargs="*", help=FILTER_HELP)
+    parser.add_argument("filter", metavar="FILTER", nargs="*", default=[], help=FILTER_HELP)
     parser.add_argument("--times", action="store_true", help="the times of all methods, too")
     parser.add_argument("--json", action="store_true", help="as one JSON object")
 

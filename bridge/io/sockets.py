@@ -25,7 +25,11 @@ _LARGEST = 1 << 20
 _IOV = 512
 _STAGGER = 0.25
 _RESET = struct.pack("ii", 1, 0)
-
+_MENDS = {
+    errno.EADDRINUSE: "; give another port, or 0 for any free one",
+    errno.EACCES: "; give a port from 1024 on",
+    errno.EADDRNOTAVAIL: "; give an address of this machine, such as 127.0.0.1",
+}
 
 Part = bytes | bytearray | memoryview
 
@@ -228,6 +232,10 @@ def bind(host: str, port: int, *, allow_remote: bool = False) -> socket.socket:
             )
         sock = socket.create_server(address[:2], family=family, backlog=1024)
     except OSError as error:
-        raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+        words, mend = error.strerror or str(error), ""
+        if not isinstance(error, socket.gaierror) and error.errno is not None:
+            # create_server puts words of its own behind the system's, which have the address again.
+            words, mend = os.strerror(error.errno), _MENDS.get(error.errno, "")
+        raise UsageError(f"cannot listen on {host}:{port}: {words}{mend}") from None
     sock.setblocking(False)
     return sock

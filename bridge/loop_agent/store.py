@@ -50,7 +50,7 @@ class Store:
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            words = f"cannot keep sessions in {directory}: {error}; give --sessions DIR"
+            words = f"cannot keep sessions in {directory}: {error.strerror}; give --sessions DIR"
             raise UsageError(words) from None
         if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
             raise UsageError(f"cannot write to {directory}; give --sessions DIR")

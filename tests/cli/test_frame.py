@@ -120,7 +120,7 @@ def test_a_commands_module_is_loaded_only_when_it_is_called() -> None:
         "import sys; from bridge.cli import frame\n"
         "try: frame.run(['--version'])\n"
         "except SystemExit: pass\n"
-        "print([m for m in sys.modules if m.startswith('bridge.cli.') and m != 'bridge.cli.frame'])"
+        "print([name for name in frame.COMMANDS if f'bridge.cli.{name}' in sys.modules])"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert ended.stdout.splitlines()[-1] == "[]", ended.stderr

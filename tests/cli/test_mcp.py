@@ -14,9 +14,6 @@ from typing import Any
 
 import pytest
 
-from bridge.cli.mcp import address
-from bridge.errors import UsageError
-
 Json = dict[str, Any]
 COMMAND = [str(Path(sys.executable).with_name("acp-mcp-bridge")), "mcp"]
 LINES = Path(__file__).parents[1] / "mcp" / "line_server.py"
@@ -210,24 +207,6 @@ def test_unknown_keys_are_warned_about_once(tmp_path: Path) -> None:
         [*COMMAND, "--servers", file, "--stdio"], input=b"", capture_output=True, timeout=30
     )
     assert done.stderr.count(b"'autoApprove'") == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("127.0.0.1:0", ("127.0.0.1", 0)),
-        ("[::1]:80", ("::1", 80)),
-        ("localhost:1", ("localhost", 1)),
-    ],
-)
-def test_an_address_is_taken_apart(text: str, expected: tuple[str, int]) -> None:
-    assert address(text) == expected
-
-
-@pytest.mark.parametrize("text", ["", "80", ":80", "h:", "h:x", "h:99999", "h:-1"])
-def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="HOST:PORT"):
-        address(text)
 
 
 def until(condition: Any) -> None:

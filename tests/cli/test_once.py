@@ -55,6 +55,16 @@ def test_a_config_that_is_wrong_is_named_and_gone_too(
     assert not file.exists()
 
 
+def test_a_key_that_no_config_has_is_told_and_ignored(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(config("A", ["say hello"], scripted(), turn_timout=5, x_later=1)))
+    ended = once(file)
+    assert (ended.returncode, ended.stdout) == (0, b"hello")
+    told = ended.stderr.decode()
+    assert "'turn_timout', it is ignored; did you mean 'turn_timeout'?" in told
+    assert "'x_later', it is ignored\n" in told
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     ended = once(tmp_path / "nothing.json")
     assert (ended.returncode, ended.stdout) == (2, b"")

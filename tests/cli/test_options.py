@@ -6,6 +6,7 @@ import pytest
 
 from bridge.cli import options
 from bridge.config import PREFIX, Settings
+from bridge.errors import UsageError
 
 
 def daemon_parser() -> argparse.ArgumentParser:
@@ -65,3 +66,30 @@ def test_recording_alone_can_be_had_by_other_commands() -> None:
     parser = argparse.ArgumentParser()
     options.add_record_options(parser)
     assert vars(parser.parse_args([])) == {"record": None, "record_secrets": None}
+
+
+def test_a_relay_has_no_sessions_agent_and_changes_nothing_unasked() -> None:
+    parser = argparse.ArgumentParser()
+    options.add_relay_options(parser)
+    given = vars(parser.parse_args([]))
+    assert set(given) == set(vars(daemon_parser().parse_args([]))) - {"agent"}
+    assert set(given.values()) == {None}
+    assert "(off, whatever the environment says)" in " ".join(parser.format_help().split())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:0", ("127.0.0.1", 0)),
+        ("[::1]:80", ("::1", 80)),
+        ("localhost:1", ("localhost", 1)),
+    ],
+)
+def test_an_address_is_taken_apart(text: str, expected: tuple[str, int]) -> None:
+    assert options.address(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "80", ":80", "h:", "h:x", "h:99999", "h:-1"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="HOST:PORT"):
+        options.address(text)

@@ -38,6 +38,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+if sys.version_info < (3, 11):  # noqa: UP036
+    sys.exit(
+        f"install: Python {sys.version.split()[0]} is too old; run make with PYTHON=python3.11"
+    )
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PEERS = ROOT / ".peers"
@@ -58,6 +63,8 @@ class Part:
 
 def run(*command: str | Path, cwd: Path = ROOT) -> None:
     environment = os.environ | QUIET
+    if shutil.which(command[0]) is None:
+        sys.exit(f"install: {command[0]} is not on PATH; the README says what is needed")
     done = subprocess.run([str(part) for part in command], cwd=cwd, env=environment, check=False)
     if done.returncode:
         sys.exit(f"install: `{' '.join(map(str, command))}` failed with {done.returncode}")
