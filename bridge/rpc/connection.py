@@ -72,6 +72,8 @@ class Connection:
         self._tap = tap
         self._next = 0
         self._open: dict[bytes, Settle] = {}
+        self._latest = b""
+        """The call that was written last, if nothing was since."""
         self.ended: str | None = None
         """Why no more will come, once `end` was called."""
 
@@ -118,6 +120,9 @@ class Connection:
         if settle is None:
             # Some peers give a number back as a string or as 2.0; ours are all integers.
             settle = self._open.pop(response.id.strip(b'"').removesuffix(b".0"), None)
+        if settle is None and response.id == b"null" and _unread(response):
+            # It could not even read whose id that was: what it had last.
+            settle = self._open.pop(self._latest, None)
         if settle is None:
             return False
         settle(response)
@@ -137,6 +142,7 @@ class Connection:
         line = jsonrpc.request(ident, method, params)
         self._open[key] = settle
         self._post(line)
+        self._latest = key
         return ident
 
     def start(
@@ -180,6 +186,7 @@ class Connection:
     def _post(self, line: bytes) -> None:
         if self._tap is not None:
             self._tap("out", line)
+        self._latest = b""
         self._writer.post(line)
 
     def end(self, reason: str) -> None:
@@ -190,6 +197,12 @@ class Connection:
         while self._open:
             key = next(iter(self._open))
             self._open.pop(key)(Response(key, codec.Raw(b"null"), Fault(None, reason), b""))
+
+
+def _unread(response: Response) -> bool:
+    """Whether the peer says that it could not read a message (JSON-RPC 2.0 §5: its id is null)."""
+    codes = (jsonrpc.PARSE_ERROR, jsonrpc.INVALID_REQUEST)
+    return response.error is not None and response.error.code in codes
 
 
 class Pending:

@@ -157,6 +157,41 @@ async def test_an_answer_to_nothing_is_noise(ident: bytes) -> None:
     assert [type(item) for item in recorder.came] == [Malformed]
 
 
+UNREAD = {"id": None, "error": {"code": -32700, "message": "lone surrogate"}}
+
+
+async def test_a_peer_that_could_not_read_a_call_has_answered_it() -> None:
+    async with connected() as (connection, peer), anyio.create_task_group() as tasks:
+        tasks.start_soon(run, connection, Recorder())
+        first, second = connection.start("m", {}), connection.start("m", {})
+        peer.say(UNREAD)
+        with pytest.raises(RequestFailed, match="lone surrogate") as caught:
+            await second.result()
+        assert caught.value.code == -32700
+        peer.say({"id": 1, "result": 7})
+        assert await first.result() == 7
+        peer.leave()
+
+
+@pytest.mark.parametrize(
+    ("between", "code"), [(True, -32700), (False, -32601), (False, -32603), (False, None)]
+)
+async def test_an_error_without_an_id_may_be_about_something_else(
+    between: bool, code: int | None
+) -> None:
+    recorder = Recorder()
+    async with connected() as (connection, peer), anyio.create_task_group() as tasks:
+        tasks.start_soon(run, connection, recorder)
+        pending = connection.start("m", {})
+        if between:
+            connection.notify("n", {})
+        peer.say({"id": None, "error": {"code": code, "message": "no"}})
+        peer.say({"id": 1, "result": 7})
+        assert await pending.result() == 7
+        assert len(recorder.came) == 1
+        peer.leave()
+
+
 async def test_an_answer_given_twice_counts_once() -> None:
     settled: list[bytes] = []
     async with connected() as (connection, peer):
