@@ -41,8 +41,6 @@ class Front:
                 return segment
         segment = new_segment()
         self._routes[segment] = route
-        if route.upstream.basic is not None:
-            self._observers.secret(route.upstream.basic.decode().partition(" ")[2])
         return segment
 
     def forget(self, session: str) -> None:

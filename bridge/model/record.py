@@ -2,7 +2,7 @@
 
 Rule: no byte waits for it. While a response streams, its pieces are only kept (the first and the
 last megabytes); what they say is read when the agent has everything. What is told holds no header,
-query or body; `Tap` gets those, for the recorder, which masks the secrets that `on_secret` named.
+query or body; `Tap` gets those, for the recorder, which finds the credentials in them itself.
 Made by bridge.model.relay, one an exchange.
 """
 
@@ -10,7 +10,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -27,11 +27,14 @@ Outcome = Literal["complete", "cut", "gone", "refused", "failed"]
 _KEPT = 16 << 20
 _LAST = re.compile(rb'\[DONE\]|"message_stop"|"response\.(?:completed|incomplete|failed)"')
 _FIRST = 1 << 16
+_NOTHING: dict[str, Any] = {}
 
 
 class Tap(Protocol):
     """Gets all that passes, as it passes: `kind` is `request`, `request_body`, `rewrite`,
-    `forward`, `response`, `response_body` or `end`; `direction` as the bridge sees it.
+    `forward`, `response`, `response_body` or `end`; `direction` as the bridge sees it. A head's
+    `headers` are pairs of bytes, its `target` and `reason` bytes: they are for it to read later,
+    when nobody waits. `data` is not changed any more.
     """
 
     def __call__(
@@ -47,37 +50,18 @@ class Tap(Protocol):
         ...
 
 
-class Observers:
-    """Who is told: `on_event` an exchange that ended, `tap` everything, `on_secret` each value that
-    must not be shown. All may be None: then nothing is gathered.
+class Observers(NamedTuple):
+    """Who is told: `on_event` an exchange that ended, `tap` everything. Both may be None: then
+    nothing is gathered.
     """
 
-    def __init__(
-        self,
-        on_event: Callable[[dict[str, Any]], None] | None = None,
-        tap: Tap | None = None,
-        on_secret: Callable[[str], None] | None = None,
-    ) -> None:
-        self.on_event = on_event
-        self.tap = tap
-        self.on_secret = on_secret
+    on_event: Callable[[dict[str, Any]], None] | None = None
+    tap: Tap | None = None
 
     @property
     def watching(self) -> bool:
         """Whether exchanges are told to anybody."""
         return self.on_event is not None or self.tap is not None or debugging()
-
-    def secret(self, value: str) -> None:
-        """Names one credential."""
-        if self.on_secret is not None:
-            self.on_secret(value)
-
-    def secrets(self, headers: Headers, target: bytes) -> None:
-        """Names the credentials of a request or response."""
-        if self.on_secret is None:
-            return
-        for value in faults.credentials(headers, target):
-            self.on_secret(value)
 
 
 class Silent:
@@ -131,7 +115,7 @@ class Record(Silent):
         self, observers: Observers, session: str, number: int, kind: Kind, method: str, path: str,
         upstream: str,
     ) -> None:  # fmt: skip
-        self._observers = observers
+        self._on_event, self._tap = observers
         self._kind = kind
         self._start = time.monotonic()
         self.event = ModelEvent(
@@ -147,26 +131,22 @@ class Record(Silent):
         self._head = b""
         self._size = 0
 
-    def _tap(
+    def _tell(
         self, kind: str, direction: Literal["in", "out"] | None, data: dict[str, Any],
         payload: bytes | bytearray | memoryview = b"",
     ) -> None:  # fmt: skip
-        if self._observers.tap is not None:
-            self._observers.tap(
-                kind, self.event.session, self.event.exchange, direction, data, payload
-            )
+        if self._tap is not None:
+            self._tap(kind, self.event.session, self.event.exchange, direction, data, payload)
 
     def request(self, target: bytes, headers: Headers) -> None:
+        event = self.event
         request_id = find(headers, b"x-acp-model-request-id")
-        self.event.request_id = request_id.decode("latin-1") if request_id else None
-        self._observers.secrets(headers, target)
-        if self._observers.tap is not None:
-            self._tap("request", "in", _shown(headers, method=self.event.method, target=target))
+        event.request_id = request_id.decode("latin-1") if request_id else None
+        self._tell("request", "in", {"method": event.method, "target": target, "headers": headers})
 
     def body(self, data: bytes | bytearray) -> None:
         self.event.request_bytes += len(data)
-        if self._observers.tap is not None:
-            self._tap("request_body", "in", {}, data)
+        self._tell("request_body", "in", _NOTHING, data)
 
     def facts(self, facts: Facts, purpose: dialects.Purpose) -> None:
         self.event.model, self.event.stream = facts.model, facts.stream
@@ -176,32 +156,30 @@ class Record(Silent):
     def forward(self, target: bytes, headers: Headers, changes: list[Change]) -> None:
         self.event.changes = changes
         self._sent = (headers, target)
-        if self._observers.tap is not None:
-            if changes:
-                self._tap("rewrite", None, {"changes": msgspec.to_builtins(changes)})
-            self._tap("forward", "out", _shown(headers, target=target))
+        self._tell_of(changes)
+        self._tell("forward", "out", {"target": target, "headers": headers})
+
+    def _tell_of(self, changes: list[Change]) -> None:
+        if changes and self._tap is not None:
+            self._tell("rewrite", None, {"changes": msgspec.to_builtins(changes)})
 
     def warn(self, words: str) -> None:
         log.warning("model exchange %d: %s", self.event.exchange, words)
-        self._tap("warning", None, {"message": words})
+        self._tell("warning", None, {"message": words})
 
     def head(self, response: Response) -> None:
         self.event.head = time.monotonic() - self._start
         self.event.status = response.status
         self._response = response
-        self._observers.secrets(response.headers, b"")
-        if self._observers.tap is not None:
-            reason = response.reason.decode("latin-1")
-            said = _shown(response.headers, status=response.status, reason=reason)
-            self._tap("response", "in", said)
+        said = {"status": response.status, "reason": response.reason, "headers": response.headers}
+        self._tell("response", "in", said)
 
     def piece(self, data: bytes) -> None:
         event = self.event
         if event.first is None and data:
             event.first = time.monotonic() - self._start
         event.response_bytes += len(data)
-        if self._observers.tap is not None:
-            self._tap("response_body", "in", {}, data)
+        self._tell("response_body", "in", _NOTHING, data)
         if not self._reads:
             return
         if not self._pieces:
@@ -215,8 +193,7 @@ class Record(Silent):
 
     def changed(self, changes: list[Change]) -> None:
         self.event.changes = [*self.event.changes, *changes]
-        if changes:
-            self._tap("rewrite", None, {"changes": msgspec.to_builtins(changes)})
+        self._tell_of(changes)
 
     def answered(self, status: int, limit: str | None) -> None:
         self.event.status, self.event.limit = status, limit
@@ -244,7 +221,7 @@ class Record(Silent):
 
     def stood_in(self) -> None:
         self.event.stand_in = True
-        self._tap("stand_in", None, {"message": "the upstream has no list of models"})
+        self._tell("stand_in", None, {"message": "the upstream has no list of models"})
 
     def end(self, outcome: Outcome, error: str | None = None) -> ModelEvent | None:
         event = self.event
@@ -253,17 +230,10 @@ class Record(Silent):
         if (words := error or self.answer.error) is not None:
             event.error = faults.shown(words, *self._sent)
         log.debug("model %s %s: %s %s", event.method, event.path, event.status, outcome)
-        if self._observers.tap is None and self._observers.on_event is None:
+        if self._tap is None and self._on_event is None:
             return event
         told = msgspec.to_builtins(event)
-        self._tap("end", None, told)
-        if self._observers.on_event is not None:
-            self._observers.on_event(told)
+        self._tell("end", None, told)
+        if self._on_event is not None:
+            self._on_event(told.copy())
         return event
-
-
-def _shown(headers: Headers, *, target: bytes | None = None, **more: Any) -> dict[str, Any]:
-    if target is not None:
-        more["target"] = target.decode("latin-1")
-    pairs = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in headers]
-    return {**more, "headers": pairs}

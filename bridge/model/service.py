@@ -31,7 +31,7 @@ class ModelProxy:
     """Listens on `host` and `port` (any free one) from the first route on.
 
     `on_event` gets a ModelEvent as a dict for each exchange that has ended; `tap` everything that
-    passes (bridge.model.record); `on_secret` each credential that has been seen.
+    passes (bridge.model.record).
     """
 
     def __init__(
@@ -39,12 +39,11 @@ class ModelProxy:
         on_event: Callable[[dict[str, Any]], None] | None = None,
         tap: "Tap | None" = None,
         *,
-        on_secret: Callable[[str], None] | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
         allow_remote: bool = False,
     ) -> None:
-        self._told = (on_event, tap, on_secret)
+        self._told = (on_event, tap)
         self._address = (host, port, allow_remote)
         self._tasks = Background()
         self._front: Front | None = None

@@ -6,7 +6,6 @@ neither, not even an import. Used by `bridge.session.launcher` and `operations`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import anyio
@@ -218,12 +217,7 @@ class Proxies:
     async def _run_model(self, *, task_status: TaskStatus["ModelProxy"]) -> None:
         from bridge.model.service import ModelProxy
 
-        secret = self._observers.secret
-        async with ModelProxy(
-            self._model_event,
-            self._observed(),
-            on_secret=None if secret is None else partial(secret, "model"),
-        ) as proxy:
+        async with ModelProxy(self._model_event, self._observed()) as proxy:
             task_status.started(proxy)
             await self._ending.wait()
 

@@ -10,27 +10,15 @@ Used by `bridge.trace.ledger`.
 import zlib
 from typing import Any
 
-import msgspec
-
 from bridge.trace.redact import Redactor
-from bridge.wire import codec
 
 CEILING = 64 * 1024 * 1024
 """Bytes of one body that are written down (docs/trace-format.md)."""
-_BODIES = ("request_body", "response_body")
+KINDS = ("request_body", "response_body")
 _HEADS = {"request": "request_body", "response": "response_body"}
 
 Piece = tuple[bytes, dict[str, Any]]
 """Bytes to be written, and what is to be said of them."""
-
-
-class Exchange(msgspec.Struct):
-    """What an event of a model exchange says of itself."""
-
-    ch: str
-    kind: str
-    n: int | None = None
-    data: dict[str, Any] = {}
 
 
 class _Body:
@@ -65,14 +53,14 @@ class Bodies:
         self._redactor = redactor
         self._bodies: dict[tuple[int | None, str], _Body] = {}
 
-    def head(self, event: Exchange) -> None:
+    def head(self, n: int | None, kind: str, headers: Any) -> None:
         """A request's or response's head: how the body is encoded."""
-        if (kind := _HEADS.get(event.kind)) is not None:
-            self._bodies[event.n, kind] = _Body(_encoding(event.data.get("headers")))
+        if (body := _HEADS.get(kind)) is not None:
+            self._bodies[n, body] = _Body(_encoding(headers))
 
-    def piece(self, event: Exchange, data: bytes) -> Piece | None:
+    def piece(self, n: int | None, kind: str, data: bytes) -> Piece | None:
         """What is to be written for a piece of a body; None for nothing yet."""
-        body = self._bodies.setdefault((event.n, event.kind), _Body(""))
+        body = self._bodies.setdefault((n, kind), _Body(""))
         if body.full:
             return None
         said: dict[str, Any] = {}
@@ -96,7 +84,7 @@ class Bodies:
     def end(self, n: int | None) -> list[tuple[str, bytes]]:
         """What was held back of an exchange's bodies, by their kind; they are forgotten."""
         rest: list[tuple[str, bytes]] = []
-        for kind in _BODIES:
+        for kind in KINDS:
             body = self._bodies.pop((n, kind), None)
             if body is not None and body.held:
                 rest.append((kind, body.held))
@@ -105,16 +93,6 @@ class Bodies:
     def open(self) -> list[int | None]:
         """The exchanges that have not ended."""
         return list(dict.fromkeys(n for n, _ in self._bodies))
-
-
-def of_exchange(fields: bytes) -> Exchange | None:
-    """The event, if it is one of a model exchange that matters here."""
-    try:
-        event = codec.decode_as(fields, Exchange)
-    except codec.JSONError:
-        return None
-    known = event.kind in _BODIES or event.kind in _HEADS or event.kind == "end"
-    return event if known and event.ch == "model" else None
 
 
 def _encoding(headers: Any) -> str:

@@ -25,7 +25,7 @@ def exchange_tap(recorder: Recorder) -> ExchangeTap:
 
     event = recorder.event
 
-    def record(
+    def tell(
         kind: str,
         session: str,
         exchange: int,
@@ -36,4 +36,4 @@ def exchange_tap(recorder: Recorder) -> ExchangeTap:
         channel = "bridge" if kind in ("rewrite", "warning", "stand_in") else "model"
         event(channel, direction, session, exchange, kind, data, payload)
 
-    return record
+    return tell

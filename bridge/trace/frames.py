@@ -5,9 +5,9 @@ Written by `bridge.trace.recorder`, parsed by `bridge.trace.ledger`.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _HEAD = struct.Struct("<IBHQ")
 HEAD_SIZE = _HEAD.size
@@ -18,7 +18,8 @@ class Kind(IntEnum):
     EVENT: u32 length of a JSON object, the object, and bytes that belong to it.
     SECRET: a JSON pair of name and value. BYE: the recording is complete.
     MANY: a MessagePack list of frames, each with its kind, stream, time and payload; an event in
-    it has its members (`EVENT_MEMBERS`) behind them, and in the payload its bytes alone."""
+    it has its members (`EVENT_MEMBERS`) behind them, and in the payload its bytes alone. Bytes in
+    its data are still to be `shown`."""
 
     STREAM = 0
     DATA = 1
@@ -37,6 +38,22 @@ class Frame(NamedTuple):
     stream: int
     t: int
     payload: bytes
+
+
+def shown(data: Mapping[str, Any]) -> dict[str, Any]:
+    """An event's particulars, bytes in them as text: Latin-1, as it is in HTTP's heads."""
+    return {name: _shown(value) for name, value in data.items()}
+
+
+def _shown(value: Any) -> Any:
+    match value:
+        case bytes():
+            return value.decode("latin-1")
+        case [[bytes(), bytes()], *_]:
+            # Headers, as bridge.wire.http_head has them.
+            return [[name.decode("latin-1"), text.decode("latin-1")] for name, text in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        case _:
+            return value
 
 
 def head(kind: Kind, stream: int, t: int, size: int) -> bytes:

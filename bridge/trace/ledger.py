@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from bridge.trace import bodies, secrets
+from bridge.trace import bodies, frames, secrets
 from bridge.trace.bodies import Bodies
 from bridge.trace.frames import EVENT_MEMBERS, FrameParser, Kind
 from bridge.trace.redact import Redactor
@@ -26,10 +26,9 @@ it as 64 KiB."""
 _NO_CEILING = 1 << 62
 _TEXT_CEILING = 1 << 16
 _BY_CLIENT = (("acp", "out"), ("client", "in"), ("conductor", "in"))
-_MODEL = b'{"ch":"model",'
 
 _check = msgspec.json.Decoder(msgspec.Raw).decode
-_frames = msgspec.msgpack.Decoder(list[list[Any]]).decode
+_many = msgspec.msgpack.Decoder(list[list[Any]]).decode
 _values = msgspec.json.Decoder(msgspec.Raw).decode_lines
 
 
@@ -75,7 +74,7 @@ class Ledger:
     def feed(self, data: bytes) -> None:
         for frame in self._frames.feed(data):
             if frame.kind == Kind.MANY:
-                for kind, stream, t, payload, *members in _frames(frame.payload):
+                for kind, stream, t, payload, *members in _many(frame.payload):
                     self._frame(kind, stream, t, payload, members)
             else:
                 self._frame(*frame, members=[])
@@ -89,10 +88,13 @@ class Ledger:
         elif members:
             said = zip(EVENT_MEMBERS, members, strict=True)
             fields = {name: value for name, value in said if value is not None}
-            self._event(t, codec.encode(fields), payload)
+            if particulars := fields.pop("data"):
+                fields["data"] = frames.shown(particulars)
+            self._event(t, fields, codec.encode(fields), payload)
         else:
             size = int.from_bytes(payload[:4], "little")
-            self._event(t, payload[4 : 4 + size], payload[4 + size :])
+            text = payload[4 : 4 + size]
+            self._event(t, codec.mapping(codec.decode(text)) or {}, text, payload[4 + size :])
 
     def take(self) -> list[bytes]:
         """What is to be appended to the file: whole lines, in pieces."""
@@ -204,21 +206,25 @@ class Ledger:
 
     # events
 
-    def _event(self, t: int, fields: bytes, data: bytes) -> None:
-        if b'"headers"' in fields:
-            self._learn(secrets.of_event(fields))
-        if fields.startswith(_MODEL) and (event := bodies.of_exchange(fields)) is not None:
-            self._bodies.head(event)
-            if event.kind == "end":
-                self._end_bodies(t, event.n)
-            elif event.kind.endswith("_body"):
-                piece = self._bodies.piece(event, data)
+    def _event(self, t: int, fields: dict[str, Any], text: bytes, data: bytes) -> None:
+        """`text`: the fields as they are to be written."""
+        particulars: dict[str, Any] = fields.get("data") or {}
+        n, kind = fields.get("n"), fields.get("kind", "")
+        if "headers" in particulars:
+            self._learn(secrets.of_event(particulars))
+        if fields.get("ch") == "model":
+            if kind in bodies.KINDS:
+                piece = self._bodies.piece(n, kind, data)
                 if piece is None:
                     return
                 data, said = piece
                 if said:
-                    fields = codec.encode(codec.decode(fields) | {"data": said})
-        self._happened(t, fields, data)
+                    text = codec.encode(fields | {"data": said})
+            elif kind == "end":
+                self._end_bodies(t, n)
+            else:
+                self._bodies.head(n, kind, particulars.get("headers"))
+        self._happened(t, text, data)
 
     def _happened(self, t: int, fields: bytes, data: bytes) -> None:
         masked = self._redactor.mask(fields)

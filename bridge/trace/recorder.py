@@ -53,6 +53,8 @@ Tap = Callable[[str, bytes], None]
 _Item = tuple[Any, ...]
 """A frame: kind, stream, time, payload, and of an event its members."""
 _encode = msgspec.msgpack.Encoder().encode
+_clock = time.monotonic_ns
+_DATA, _EVENT = Kind.DATA, Kind.EVENT
 
 
 class Recorder:
@@ -118,8 +120,17 @@ class Recorder:
             direction: self._declare(Stream(channel, direction, session, n, None, framing))
             for direction in ("in", "out")
         }
-        gather, clock = self._gather, time.monotonic_ns
-        return lambda direction, data: gather((Kind.DATA, streams[direction], clock(), data))
+        gathered, begin, pass_on = self._gathered, self._begin, self._pass_on
+
+        def tap(direction: str, data: bytes) -> None:
+            # As _gather: a call less on the way of every message.
+            gathered.append((_DATA, streams[direction], _clock(), data))
+            if len(gathered) == 1:
+                begin()
+            if len(data) >= _LARGE or len(gathered) >= _GATHERED:
+                pass_on()
+
+        return tap
 
     def taps(self, channel: str, session: str) -> Tap:
         """The tap of a channel of one more agent (`acp`, `stderr`), numbered from 1."""
@@ -144,7 +155,7 @@ class Recorder:
         content: bytes | bytearray | memoryview = b"",
     ) -> None:
         """Records an event: its particulars, and bytes that belong to it."""
-        self.event(channel, direction, session, n, kind, data, content)
+        self.event(channel, direction, session, n, kind, dict(data), content)
 
     def event(
         self,
@@ -156,10 +167,9 @@ class Recorder:
         data: Mapping[str, Any],
         content: bytes | bytearray | memoryview,
     ) -> None:
-        """As `record`."""
-        # Copies: whoever called goes on with them, and they are encoded later.
-        members = channel, direction, session, n, kind, dict(data) or None
-        self._gather((Kind.EVENT, 0, time.monotonic_ns(), bytes(content), *members))
+        """As `record`, of particulars that do not change any more: they are encoded later."""
+        members = channel, direction, session, n, kind, data
+        self._gather((_EVENT, 0, _clock(), bytes(content), *members))
 
     def secret(self, name: str, value: str) -> None:
         """Masks a value from here on."""
@@ -168,15 +178,18 @@ class Recorder:
             self._control(Kind.SECRET, 0, codec.encode((name, value)))
 
     def _control(self, kind: Kind, stream: int, payload: bytes) -> None:
-        self._gather((kind, stream, time.monotonic_ns(), payload))
+        self._gather((kind, stream, _clock(), payload))
 
-    def _gather(self, item: "_Item") -> None:
-        gathered = self._gathered
-        gathered.append(item)
-        if len(item[3]) >= _LARGE or len(gathered) >= _GATHERED:
+    def _gather(self, item: _Item) -> None:
+        self._gathered.append(item)
+        if len(self._gathered) == 1:
+            self._begin()
+        if len(item[3]) >= _LARGE or len(self._gathered) >= _GATHERED:
             self._pass_on()
-        elif len(gathered) == 1:
-            self._work.set()
+
+    def _begin(self) -> None:
+        """There is something to be passed on, soon."""
+        self._work.set()
 
     def _pass_on(self) -> None:
         """Puts what was gathered into the ring."""
@@ -265,6 +278,8 @@ def _plain(item: _Item) -> _Item:
     if not members:
         return item
     said = {k: v for k, v in zip(frames.EVENT_MEMBERS, members, strict=True) if v}
+    if "data" in said:
+        said["data"] = frames.shown(said["data"])
     try:
         fields = codec.encode(said)
     except (codec.JSONError, TypeError):

@@ -28,8 +28,10 @@ class Redactor:
         self._masks: dict[bytes, bytes] = {}
         """By spelling, the longest first: one secret may contain another."""
         self._sorted: list[bytes] = []
+        self._needles: list[bytes] = []
+        """The spellings that contain no other: one of them stands wherever any does."""
         self._first = re.compile(b"(?!)")
-        """Finds where a spelling may begin."""
+        """Finds where a spelling may begin, by two bytes or by the last one."""
         self._longest = 0
 
     def learn(self, name: str, value: str) -> None:
@@ -44,44 +46,53 @@ class Redactor:
             return
         self._masks = dict(sorted(self._masks.items(), key=lambda item: -len(item[0])))
         self._sorted = sorted(self._masks)
-        firsts = {spelling[:1] for spelling in self._sorted}
-        self._first = re.compile(b"[%b]" % b"".join(map(re.escape, sorted(firsts))))
+        self._needles = []
+        for spelling in reversed(self._masks):
+            if not self.finds(spelling):
+                self._needles.append(spelling)
+        begins = {spelling[:2] for spelling in self._sorted}
+        last = b"[%b]" % b"".join(map(re.escape, sorted({begin[:1] for begin in begins})))
+        self._first = re.compile(b"|".join((*map(re.escape, begins), last + rb"\Z")))
         self._longest = len(next(iter(self._masks)))
 
     def finds(self, data: bytes) -> bool:
         """Whether a secret stands in `data`."""
-        return any(spelling in data for spelling in self._masks)
+        return any(map(data.__contains__, self._needles))
 
     def mask(self, data: bytes) -> bytes:
         """`data` with every secret replaced; where two overlap, the first and longer one."""
-        found = self._pattern(data)
-        return data if found is None else found.sub(lambda match: self._masks[match[0]], data)
+        if not self.finds(data):
+            return data
+        return self._pattern(data).sub(lambda match: self._masks[match[0]], data)
 
     def unsure(self, data: bytes) -> int:
         """How many bytes at the end of `data` are to wait for what follows: they may begin a
         secret, or belong to one that stands there and must not be cut."""
         cut = len(data) - self._begun(data)
-        if cut < len(data) and (found := self._pattern(data)) is not None:
-            for match in found.finditer(data):
+        if cut < len(data) and self.finds(data):
+            for match in self._pattern(data).finditer(data):
                 if match.start() < cut < match.end():
                     cut = match.start()
         return len(data) - cut
 
-    def _pattern(self, data: bytes) -> re.Pattern[bytes] | None:
-        """Finds the secrets that stand in `data`; None if there are none."""
+    def _pattern(self, data: bytes) -> re.Pattern[bytes]:
+        """Finds the secrets of which some stand in `data`."""
         present = [re.escape(spelling) for spelling in self._masks if spelling in data]
-        return re.compile(b"|".join(present)) if present else None
+        return re.compile(b"|".join(present))
 
     def _begun(self, data: bytes) -> int:
         """The length of the longest end of `data` with which a spelling begins that goes on."""
         if not self._longest:
             return 0
-        for start in self._first.finditer(data, max(0, len(data) - self._longest + 1)):
-            end = data[start.start() :]
+        start = max(0, len(data) - self._longest + 1)
+        # Not finditer: what it finds does not overlap.
+        while (found := self._first.search(data, start)) is not None:
+            end = data[found.start() :]
             # The first of the spellings behind `end` is one that begins with it, if any is.
             at = bisect_right(self._sorted, end)
             if at < len(self._sorted) and self._sorted[at].startswith(end):
                 return len(end)
+            start = found.start() + 1
         return 0
 
 

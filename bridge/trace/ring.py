@@ -7,8 +7,9 @@ call for the other: the reader looks again every few milliseconds. Who has nothi
 the ring and is woken by a byte in a pipe; the pipes' ends also tell that the other side is gone.
 
 The positions, of all bytes from the start, stand in the ring's first page, each on a line of the
-cache to itself. Made before the fork, which shares it. Used by `bridge.trace.recorder` and
-`bridge.trace.scribe`.
+cache to itself. Whenever the reader has everything, the writer begins again at the start of the
+memory: what is little never leaves its first pages, and they are all that is used of it. Made
+before the fork, which shares it. Used by `bridge.trace.recorder` and `bridge.trace.scribe`.
 """
 
 import mmap
@@ -23,9 +24,10 @@ import anyio
 
 _SIZE = 1 << 22
 _PAGE = 4096
-_HEAD, _TAIL, _ASLEEP, _WAITING = 0, 8, 16, 24
+_HEAD, _TAIL, _ASLEEP, _WAITING, _BASE = 0, 8, 16, 24, 32
 """Where in the first page: written so far, read so far, whether the reader is to be woken by the
-next post, whether the writer is by the next room."""
+next post, whether the writer is by the next room, where the writer last began again: nothing
+stands between what had been read by then and that."""
 _BUSY = 1 << 17
 _NAP_MS = 10
 """Between two looks of a reader to whom little comes."""
@@ -60,7 +62,7 @@ class RingWriter(_Side):
         self._wake = wake
         self._woken = woken
         self._on_broken = on_broken
-        self._head = 0
+        self._head = self._base = 0
         self._room = _SIZE
         """What there was when it was last looked for, less what was used since."""
         self._queue: deque[memoryview] = deque()
@@ -73,6 +75,7 @@ class RingWriter(_Side):
         if self._broken:
             return
         size = sum(map(len, parts))
+        self._begin_again()
         if self._queue or (size > self._room and size > self._look()):
             # The caller may change its buffer.
             self._queue.extend(memoryview(bytes(part)) for part in parts)
@@ -82,6 +85,13 @@ class RingWriter(_Side):
         for part in parts:
             self._put(part)
         self._commit()
+
+    def _begin_again(self) -> None:
+        """Goes to the start of the memory if the reader has all there is."""
+        if (used := self._head % _SIZE) and self._words[_TAIL] == self._head:
+            self._head += _SIZE - used
+            self._words[_BASE] = self._base = self._head
+            self._room = _SIZE
 
     def _put(self, part: bytes | bytearray | memoryview) -> None:
         """Copies what there is room for; to be committed."""
@@ -111,7 +121,7 @@ class RingWriter(_Side):
 
     def _look(self) -> int:
         """The room there is now."""
-        self._room = _SIZE - (self._head - self._words[_TAIL])
+        self._room = _SIZE - (self._head - max(self._words[_TAIL], self._base))
         self._order()
         return self._room
 
@@ -199,7 +209,7 @@ class RingReader(_Side):
 
     def _take(self, head: int) -> bytes:
         self._order()
-        start, end = self._tail % _SIZE, head % _SIZE
+        start, end = max(self._tail, self._words[_BASE]) % _SIZE, head % _SIZE
         if start < end:
             data = bytes(self._ring[start:end])
         else:

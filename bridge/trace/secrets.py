@@ -9,6 +9,7 @@ charge fills are looked at, never what a tool or a model says. Pure; used by `br
 import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -36,6 +37,8 @@ _NEGOTIATING = frozenset({
     "connection", "content-length", "content-type", "date", "expect", "host", "keep-alive",
     "mcp-protocol-version", "te", "trailer", "transfer-encoding", "upgrade", "user-agent", "via",
 })  # fmt: skip
+_NO_CREDENTIALS = ("idempotency-", "sec-websocket-")
+"""With names of keys they begin, and are none."""
 _WORDS = frozenset({"true", "false", "none", "null", "auto", "default", "enabled", "disabled"})
 _SCHEMES = frozenset({"bearer", "basic", "token", "apikey", "digest", "negotiate"})
 
@@ -92,27 +95,46 @@ def of_headers(headers: Iterable[tuple[str, str]]) -> Iterator[Secret]:
                 yield name, part.partition("=")[2].strip()
 
 
-def of_event(fields: bytes) -> Iterator[Secret]:
-    """The credentials among the headers that an event shows (`data.headers`, pairs)."""
-    data = _field(_mapping(fields), "data")
-    for headers in (data.get("headers"), data.get("response_headers")):
-        named = [pair for pair in _pairs(headers) if is_secret_name(pair[0]) or "cookie" in pair[0]]
-        yield from of_headers(named)
+def of_event(data: Mapping[str, Any]) -> Iterator[Secret]:
+    """The credentials in the heads that an event shows: among its `headers` and
+    `response_headers` (pairs), and in the query of its `target`."""
+    for name in ("headers", "response_headers"):
+        if (headers := data.get(name)) is not None:
+            yield from of_headers(pair for pair in _pairs(headers) if _is_credential(pair[0]))
+    target = data.get("target")
+    if isinstance(target, str) and "?" in target:
+        yield from _of_query("target", target.partition("?")[2])
+
+
+@lru_cache(1024)
+def _is_credential(header: str) -> bool:
+    """By a header's name; the same few come with every exchange."""
+    if header.lower().startswith(_NO_CREDENTIALS):
+        return False
+    return is_secret_name(header) or "cookie" in header.lower()
 
 
 def of_url(name: str, url: str) -> Iterator[Secret]:
     """The password in a URL, and query parameters that are secret by name."""
     try:
         parts = urlsplit(url)
-        password, query = parts.password, parse_qsl(parts.query)
+        password = parts.password
     except ValueError:
         return
     if password:
         yield name, unquote(password)
         yield name, password
         yield name, f"{unquote(parts.username or '')}:{unquote(password)}"
-    for key, value in query:
-        if is_secret_name(key):
+    yield from _of_query(name, parts.query)
+
+
+def _of_query(name: str, query: str) -> Iterator[Secret]:
+    try:
+        pairs = parse_qsl(query)
+    except ValueError:
+        return
+    for key, value in pairs:
+        if is_secret_name(key) or key.lower() == "sig":
             yield f"{name}.{key}", value
 
 
@@ -180,13 +202,12 @@ def _pairs(value: Any) -> Iterator[tuple[str, str]]:
     """Headers or environment, as an object or as a list of {name, value} or of pairs."""
     fields = codec.mapping(value)
     for item in _list(value) if fields is None else fields.items():
-        entry = codec.mapping(item)
-        pair = _list(item) if entry is None else [entry.get("name"), entry.get("value")]
-        match pair:
-            case [str(name), str(text)]:
-                yield name, text
-            case _:
-                continue
+        pair: Any = item
+        if not isinstance(item, list | tuple):
+            entry = codec.mapping(item) or {}
+            pair = entry.get("name"), entry.get("value")
+        if len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], str):
+            yield pair[0], pair[1]
 
 
 def _list(value: Any) -> list[Any]:

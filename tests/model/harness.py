@@ -38,7 +38,6 @@ class Stand:
         self.gone = 0
         self.events: list[dict[str, Any]] = []
         self.taps: list[tuple[Any, ...]] = []
-        self.secrets: list[str] = []
         self._told = anyio.Event()
         self.changed = anyio.Event()
 
@@ -138,12 +137,9 @@ async def standing(
     def tapped(*record: Any) -> None:
         stands[0].taps.append(record)
 
-    def secret(value: str) -> None:
-        stands[0].secrets.append(value)
-
     async with (
         upstream(run) as port,
-        ModelProxy(told, tapped if tap else None, on_secret=secret) as proxy,
+        ModelProxy(told, tapped if tap else None) as proxy,
     ):
         url = proxy.mount(f"http://127.0.0.1:{port}{path}", options=ModelOptions(**options))
         stands.append(Stand(proxy, url, port))

@@ -157,19 +157,17 @@ async def test_the_tap_gets_all_that_passes_in_order() -> None:
         assert {record[1:3] for record in stand.taps} == {("", 1)}
         assert bytes(stand.taps[1][5]) == body
         assert bytes(stand.taps[5][5]) == REPLY
-        assert stand.taps[0][4]["target"].endswith("/v1/chat/completions")
-        assert ["Content-Type", "application/json"] in stand.taps[0][4]["headers"]
+        assert stand.taps[0][4]["target"].endswith(b"/v1/chat/completions")
+        assert (b"Content-Type", b"application/json") in stand.taps[0][4]["headers"]
         assert stand.taps[4][4]["status"] == 200
         assert stand.taps[6][4] == stand.events[0]
-        json.dumps([record[4] for record in stand.taps])
 
 
-async def test_credentials_are_named_to_the_redactor_and_to_nobody_else() -> None:
+async def test_no_credential_is_in_what_is_told_of_an_exchange() -> None:
     lines = [b"Authorization: Bearer CANARY-1", b"x-api-key: CANARY-2", b"Cookie: CANARY-3"]
     lines += [b"Idempotency-Key: no", b"X-Auth-Token: CANARY-6", b"X-Keyed: no"]
     async with standing(answer(ANSWER)) as stand:
         await stand.exchange(stand.request(BODY, b"/v1/chat/completions?key=CANARY-4", *lines))
-        assert stand.secrets == [f"CANARY-{number}" for number in (1, 2, 3, 6, 4)]
         assert "CANARY" not in json.dumps(stand.events)
         assert b"CANARY-1" in stand.requests[0]
         assert b"CANARY-4" in stand.requests[0]
@@ -194,4 +192,3 @@ async def test_a_long_stream_keeps_its_beginning_and_its_end() -> None:
 def test_without_observers_nobody_is_watching() -> None:
     assert not Observers().watching
     assert Observers(on_event=lambda event: None).watching
-    Observers().secret("x")

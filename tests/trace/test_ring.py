@@ -3,11 +3,12 @@
 import os
 import threading
 from collections.abc import Callable
+from functools import partial
 
 import anyio
 import pytest
 
-from bridge.trace.ring import _ASLEEP, Ring, RingReader
+from bridge.trace.ring import _ASLEEP, _TAIL, Ring, RingReader, RingWriter
 
 pytestmark = pytest.mark.anyio
 
@@ -65,6 +66,28 @@ async def test_much_more_than_the_ring_holds_arrives_whole() -> None:
         tasks.cancel_scope.cancel()
     writer.finish(5)
     assert reading.join() == b"".join(parts)
+
+
+async def test_what_is_little_stays_at_the_start_of_the_memory() -> None:
+    ring = Ring()
+    reading = Reading(ring)
+    reading.may_read.set()
+    writer = ring.writer(broken)
+    parts = [bytes([index]) * 300 for index in range(100)]
+    for part in parts:
+        writer.post(part[:100], part[100:])
+        assert bytes(ring._memory[4096 : 4096 + 300]) == part
+        await drained(partial(_unread, writer))
+    # However much more than it holds has passed, a post as large as the ring finds room.
+    parts.append(os.urandom(1 << 22))
+    writer.post(parts[-1])
+    assert not writer.queued
+    writer.finish(5)
+    assert reading.join() == b"".join(parts)
+
+
+def _unread(writer: RingWriter) -> int:
+    return writer._head - writer._words[_TAIL]
 
 
 async def test_a_reader_that_does_not_read_holds_up_nobody() -> None:

@@ -112,5 +112,22 @@ def test_what_a_tool_says_is_no_source_of_secrets() -> None:
 
 def test_credentials_among_an_event_s_headers_are_known_by_name() -> None:
     headers = [["x-api-key", "c-1"], ["user-agent", "agent/1"], ["x-stainless-os", "Linux"]]
-    fields = json.dumps({"ch": "model", "data": {"headers": headers}}).encode()
-    assert values(secrets.of_event(fields)) == {"c-1"}
+    assert values(secrets.of_event({"headers": headers})) == {"c-1"}
+    assert values(secrets.of_event({"response_headers": [["Set-Cookie", "s=c-22"]]})) == {
+        "s=c-22",
+        "c-22",
+    }
+
+
+def test_credentials_in_a_request_s_target_are_known_by_their_parameter() -> None:
+    target = "/v1beta/models/m:generateContent?alt=sse&key=c-1&sig=c%2D2&X-Token=c-3&page=2"
+    assert values(secrets.of_event({"target": target})) == {"c-1", "c-2", "c-3"}
+    assert not values(secrets.of_event({"target": "/v1/keys/key"}))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [{}, {"headers": None}, {"headers": 3}, {"headers": [3, ["a"], ["a", 3], {}]}, {"target": 3}],
+)
+def test_an_event_of_any_shape_is_looked_through(data: dict[str, object]) -> None:
+    assert not values(secrets.of_event(data))

@@ -36,8 +36,8 @@ class Masking:
             markers = (*secrets.CLIENT_MARKERS, *secrets.AGENT_MARKERS)
             if any(marker in content for marker in markers):
                 found = secrets.of_acp(content)
-        elif "headers" in event.data:
-            found = secrets.of_event(codec.encode({"data": event.data}))
+        else:
+            found = secrets.of_event(event.data)
         for secret in found:
             self._redactor.learn(*secret)
 
