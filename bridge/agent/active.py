@@ -92,7 +92,7 @@ class ActiveRelay(Relay):
             self._tell(rest)
             await stdin.drained()
         self._stdin.close()
-        self._gone.set()
+        self._leave()
 
     async def _to_client(self) -> None:
         framer, writer = LineFramer(LINE_CEILING), self._writer

@@ -9,6 +9,7 @@ Called by `bridge.cli.acp`.
 
 import os
 import signal
+from collections.abc import Callable
 
 import anyio
 from anyio.abc import TaskStatus
@@ -43,8 +44,12 @@ class Relay:
         self._tap = tap
         self._passed = 0
         """Bytes the client was given."""
+        self.on_gone: Callable[[], object] | None = None
+        """Called when the client has said all, or listens no more, while the agent still talks."""
         self._gone = anyio.Event()
-        """Set when the client has said all, or listens no more."""
+        """Set by then."""
+        self.left_first = False
+        """Whether the client was gone before the agent had said all."""
         writer.on_broken = self._deaf
 
     async def run(self) -> None:
@@ -60,6 +65,8 @@ class Relay:
             ):
                 tasks.start_soon(task)
             await self._to_client()
+            self.left_first = self._gone.is_set()
+            self.on_gone = None
             await self._writer.drained()
             # The agent may have closed its stdout, and live.
             self._writer.close()
@@ -78,7 +85,7 @@ class Relay:
                 self._reader.close()
                 return
         self._stdin.close()
-        self._gone.set()
+        self._leave()
 
     async def _to_client(self) -> None:
         tap, writer = self._tap, self._writer
@@ -92,7 +99,13 @@ class Relay:
     def _deaf(self) -> None:
         """The client reads no more: the agent's next write fails."""
         self._process.stdout.close()
-        self._gone.set()
+        self._leave()
+
+    def _leave(self) -> None:
+        if not self._gone.is_set():
+            self._gone.set()
+            if self.on_gone is not None:
+                self.on_gone()
 
     async def _watch_exit(self) -> None:
         """A grandchild may hold stdout open after the agent's exit: it is read while it talks."""

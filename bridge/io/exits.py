@@ -3,7 +3,7 @@
 Owns: `ExitStatus` and the wait for it. Rule: the exit is seen through a pidfd, or by polling where
 there is none, never through the end of a pipe, which a grandchild can hold open; and the child
 stays a zombie, so that its number stays its own until the sweep of its family is over.
-Called by `bridge.io.process`.
+Called by `bridge.io.process`; `die` by those who end as their child did.
 """
 
 import os
@@ -81,3 +81,14 @@ def _pidfd(pid: int) -> int:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
         return -1
+
+
+def die(name: str) -> None:
+    """Ends this process by the signal that ended another, without a core of its own."""
+    import resource  # not on the daemon's path
+
+    number = int(name[3:]) if name[3:].isdigit() else getattr(signal, name, signal.SIGKILL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if number != signal.SIGKILL:
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)

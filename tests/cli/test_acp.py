@@ -53,9 +53,22 @@ def test_both_directions_stderr_and_the_process_are_recorded(tmp_path: Path) -> 
     assert b"".join(events(file, "stderr", "in")) == ended.stderr.replace(b"\n", b"")
     found = [item for item in read(str(file)) if isinstance(item, Event)]
     process = [(item.kind, item.data) for item in found if item.ch == "process"]
-    assert [kind for kind, _ in process] == ["start", "exit"]
+    assert [kind for kind, _ in process] == ["start", "eof", "exit"]
     assert process[0][1]["argv"] == scripted("stderr=40")
-    assert process[1][1] == {"exit_code": 0, "signal": None}
+    assert process[2][1] == {"exit_code": 0, "signal": None, "eof": True}
+
+
+def test_an_agent_that_ends_before_its_client_leaves_is_recorded_so(tmp_path: Path) -> None:
+    file = tmp_path / "run.trace.ndjson"
+    command = [BRIDGE, "acp", "--record", str(file), "--", "sh", "-c", "exit 7"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
+        assert client.stdout is not None
+        assert client.stdout.read() == b""
+        assert client.wait(20) == 7
+    found = [item for item in read(str(file)) if isinstance(item, Event)]
+    process = [(item.kind, item.data) for item in found if item.ch == "process"]
+    assert [kind for kind, _ in process] == ["start", "exit"]
+    assert process[1][1] == {"exit_code": 7, "signal": None, "eof": False}
 
 
 def test_no_canary_is_recorded_though_the_agent_gets_it(tmp_path: Path) -> None:

@@ -5,14 +5,23 @@ every byte is the same, the end included; a request that was never made before i
 Called by `bridge.cli.trace`.
 """
 
-import os
-import signal
 from collections import Counter
+from collections.abc import Mapping
 
 import anyio
 
 from bridge.io import stdio
-from bridge.trace.replay.script import Ending, Script, Signature, Step, signature_of, with_id
+from bridge.io.exits import die
+from bridge.trace.replay.script import (
+    EOF,
+    Ending,
+    Role,
+    Script,
+    Signature,
+    Step,
+    signature_of,
+    with_id,
+)
 from bridge.wire import jsonrpc
 from bridge.wire.jsonrpc import Request
 from bridge.wire.lines import LineFramer
@@ -21,10 +30,11 @@ _CEILING = 1 << 30
 
 
 class Player:
-    """Says a script's lines as what they wait for comes in."""
+    """Says a script's lines as what they wait for comes in. `role`: who it is."""
 
-    def __init__(self, script: Script, *, delays: bool) -> None:
+    def __init__(self, script: Script, role: Role, *, delays: bool) -> None:
         self._script = script
+        self._role: Role = role
         self._delays = delays
         self._heard: Counter[Signature] = Counter()
         self._ids: dict[tuple[str, int], bytes] = {}
@@ -35,9 +45,9 @@ class Player:
         self.gone = False
 
     def hear(self, line: bytes) -> None:
-        """A line of the client's."""
+        """A line of the other side's."""
         message = jsonrpc.parse(line)
-        signature = signature_of(line)
+        signature = signature_of(line, self._role)
         if isinstance(message, Request):
             method = message.method
             self._ids[method, self._calls[method]] = message.id
@@ -50,13 +60,16 @@ class Player:
         self._news.set()
 
     def leave(self) -> None:
-        """The client has gone."""
+        """The other side has gone."""
         self.gone = True
+        self._heard[EOF] += 1
         self._news.set()
 
-    def ready(self, step: Step) -> bool:
-        """Whether all has come that a line waits for."""
-        return all(self._heard[what] >= count for what, count in step.after.items())
+    def missing(self, after: Mapping[Signature, int]) -> str:
+        """What has not come of it, in words; empty if all has."""
+        return ", ".join(
+            " ".join(what).strip() for what, count in after.items() if self._heard[what] < count
+        )
 
     def line(self, step: Step) -> bytes:
         """The bytes to be said."""
@@ -64,9 +77,9 @@ class Player:
             return with_id(step.data, ident)
         return step.data
 
-    async def until(self, step: Step) -> bool:
-        """Waits until a line can be said; False if the client goes before that."""
-        while not self.ready(step):
+    async def until(self, after: Mapping[Signature, int]) -> bool:
+        """Waits until all of it has come; False if the other side goes before that."""
+        while self.missing(after):
             if self.gone:
                 return False
             self._news = anyio.Event()
@@ -80,10 +93,10 @@ class Player:
 
 
 async def play(script: Script, delays: bool) -> Ending:
-    """Plays the agent until its script is over and, if it was so, its client has gone."""
+    """Plays the agent until its script is over and what it ended after has come."""
     reader, writer = stdio.claim()
     stderr = stdio.Stderr()
-    player = Player(script, delays=delays)
+    player = Player(script, "agent", delays=delays)
     framer = LineFramer(_CEILING)
 
     async def listen() -> None:
@@ -99,30 +112,21 @@ async def play(script: Script, delays: bool) -> Ending:
             tasks.start_soon(task)
         before: float | None = None
         for step in script.steps:
-            if not await player.until(step):
+            if not await player.until(step.after):
                 break
             await player.pause(before, step)
             before = step.t
             (stderr.writer if step.stderr else writer).post(player.line(step))
         await writer.drained()
         await stderr.writer.drained()
-        if not script.ending.at_once:
-            while not player.gone:
-                await _gone(player)
+        await player.until(script.ending.after)
+        await writer.drained()
         tasks.cancel_scope.cancel()
     return script.ending
-
-
-async def _gone(player: Player) -> None:
-    never = Step(b"", 0.0, {("call", "\0"): 1})
-    await player.until(never)
 
 
 def end_as(ending: Ending) -> int:
     """The exit code, or the signal in its place."""
     if ending.signal is not None:
-        number = getattr(signal, ending.signal, signal.SIGKILL)
-        if number != signal.SIGKILL:
-            signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
+        die(ending.signal)
     return ending.code

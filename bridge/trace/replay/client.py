@@ -1,19 +1,21 @@
 """A recorded client: what it asked then, it asks an agent again.
 
 Owns: the conversation with the agent. Rules: session ids that the living agent gives stand where
-the recorded ones stood; its requests are answered as they were then; what it says goes to stdout,
-line by line. Called by `bridge.cli.trace`.
+the recorded ones stood; its requests are answered as they were then, and refused if there were none
+like them; what it says goes to stdout, line by line. Called by `bridge.trace.replay.command`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 import anyio
 
 from bridge.io.process import Family, spawn
 from bridge.trace.replay.agent import Player
-from bridge.trace.replay.script import Script, Step
+from bridge.trace.replay.script import Script, with_member
 from bridge.wire import codec, jsonrpc
-from bridge.wire.jsonrpc import Response
+from bridge.wire.json_scan import NotJSON
+from bridge.wire.jsonrpc import Notification, Request, Response
 from bridge.wire.lines import LineFramer
 
 _CEILING = 1 << 30
@@ -26,7 +28,7 @@ class Sessions:
     def __init__(self, recorded: Mapping[str, str]) -> None:
         self._recorded = recorded
         """Recorded session ids by the id of the request that made them."""
-        self._living: dict[bytes, bytes] = {}
+        self._living: dict[str, bytes] = {}
 
     def hear(self, line: bytes) -> None:
         """A line of the agent's: it may name a new session."""
@@ -40,12 +42,19 @@ class Sessions:
             return
         living = result.get("sessionId")
         if recorded is not None and isinstance(living, str):
-            self._living[codec.encode(recorded)] = codec.encode(living)
+            self._living[recorded] = codec.encode(living)
 
     def written(self, line: bytes) -> bytes:
-        """A line of the client's, with the living ids."""
-        for recorded, living in self._living.items():
-            line = line.replace(recorded, living)
+        """A line of the client's, with the living id of the session it is about."""
+        message = jsonrpc.parse(line.rstrip(b"\r\n"))
+        if not isinstance(message, Request | Notification):
+            return line
+        ident = (codec.mapping(codec.decode(message.params)) or {}).get("sessionId")
+        living = self._living.get(ident) if isinstance(ident, str) else None
+        if living is None or codec.decode(living) == ident:
+            return line
+        with suppress(NotJSON):
+            line = with_member(line, ("params", "sessionId"), living)
         return line
 
 
@@ -59,15 +68,16 @@ async def play(
     delays: bool,
     patience: float,
     out: Callable[[bytes], object],
+    err: Callable[[bytes], None],
 ) -> str | None:
     """Plays the client against a command; why it could not be played to its end, or None.
 
     Raises BridgeError `spawn_failed`.
     """
-    player, sessions = Player(script, delays=delays), Sessions(recorded)
+    player, sessions = Player(script, "client", delays=delays), Sessions(recorded)
     failure: str | None = None
     framer = LineFramer(_CEILING)
-    async with spawn(argv, env=env, family=family) as process:
+    async with spawn(argv, env=env, family=family, on_stderr=err) as process:
         stdin = process.stdin
         assert stdin is not None
 
@@ -77,6 +87,8 @@ async def play(
                     out(line + b"\n")
                     sessions.hear(line)
                     player.hear(line)
+                    while player.refused:
+                        stdin.post(player.refused.pop(0))
             player.leave()
 
         async with anyio.create_task_group() as tasks:
@@ -100,10 +112,11 @@ async def _say(
     before: float | None = None
     for number, step in enumerate(script.steps, 1):
         with anyio.move_on_after(patience) as waiting:
-            if not await player.until(step):
+            if not await player.until(step.after):
                 return f"the agent ended before line {number} of {len(script.steps)} could be said"
         if waiting.cancelled_caught:
-            return f"what line {number} waits for did not come within {patience:g} s"
+            missing = player.missing(step.after)
+            return f"what line {number} waits for did not come within {patience:g} s ({missing})"
         await player.pause(before, step)
         before = step.t
         post(sessions.written(player.line(step)))
@@ -112,8 +125,10 @@ async def _say(
 
 async def _answers(script: Script, player: Player, patience: float) -> str | None:
     """Waits for the answers to the last requests."""
-    last = Step(b"", 0.0, {what: n for what, n in script.heard.items() if what[0] == "answer"})
+    last = {what: n for what, n in script.heard.items() if what[0] in ("answer", "state")}
     with anyio.move_on_after(patience) as waiting:
         if not await player.until(last):
-            return "the agent ended before it had answered everything"
-    return "not everything was answered" if waiting.cancelled_caught else None
+            return f"the agent ended before it had answered everything ({player.missing(last)})"
+    if waiting.cancelled_caught:
+        return f"not everything came within {patience:g} s ({player.missing(last)})"
+    return None

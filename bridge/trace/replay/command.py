@@ -3,22 +3,24 @@
 import argparse
 import os
 import sys
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, BinaryIO
 
 from bridge.errors import UsageError
 from bridge.trace import view
 from bridge.trace.timeline import Entry
+from protocol_schemas.trace import Head
 
 _OPENERS = ("session/new", "session/fork")
 
 
 def run(options: argparse.Namespace) -> int:
     """Plays; gives the exit code. Raises UsageError, BridgeError."""
-    entries = view.entries(options.file)
+    _check(options)
     if options.role == "model":
-        return _model(options, entries)
-    numbers = [entry.event.n for entry in entries if entry.event.ch == "acp"]
-    n: int | None = options.n if options.n is not None else next(iter(numbers), None)
+        return _model(options, view.entries(options.file))
+    entries, n = _wanted(options)
     if options.role == "client":
         return _client(options, entries, n)
     import anyio
@@ -26,8 +28,48 @@ def run(options: argparse.Namespace) -> int:
     from bridge.trace.replay import agent
     from bridge.trace.replay.script import script_of
 
-    script = script_of(entries, "in", n)
+    script = script_of(entries, "agent", n)
     return agent.end_as(anyio.run(agent.play, script, options.delays, **_backend(options.loop)))
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.role == "client" and not options.argv:
+        raise UsageError("--as client needs the agent's command: -- CMD...")
+    if options.role != "client" and options.argv:
+        raise UsageError(f"--as {options.role} starts no agent: -- CMD... goes with --as client")
+    if options.role == "agent" and options.file == "-":
+        raise UsageError("an agent hears its client on stdin: give the trace as a file")
+    if options.role == "model" and options.n is not None:
+        raise UsageError("--n chooses an agent: a model server plays all exchanges of the trace")
+    if not options.timeout > 0:
+        raise UsageError(f"--timeout {options.timeout:g}: seconds, more than 0")
+
+
+def _wanted(options: argparse.Namespace) -> tuple[list[Entry], int | None]:
+    """The recording to be played, and the agent's number in it.
+
+    A file may hold several recordings, each with an agent 1: the first that has the agent counts.
+    """
+    recordings = list(_recordings(options.file))
+    for entries in recordings:
+        numbers = [entry.event.n for entry in entries if entry.event.ch == "acp"]
+        if options.n is None and numbers:
+            return entries, numbers[0]
+        if options.n is not None and options.n in numbers:
+            return entries, options.n
+    return recordings[0], options.n
+
+
+def _recordings(path: str) -> Iterator[list[Entry]]:
+    """The entries of each recording in a file; at least one."""
+    entries: list[Entry] = []
+    for item in view.select(view.Selection(path)):
+        if isinstance(item, Entry):
+            entries.append(item)
+        elif isinstance(item, Head) and entries:
+            yield entries
+            entries = []
+    yield entries
 
 
 def _model(options: argparse.Namespace, entries: list[Entry]) -> int:
@@ -60,8 +102,6 @@ def _model(options: argparse.Namespace, entries: list[Entry]) -> int:
 
 
 def _client(options: argparse.Namespace, entries: list[Entry], n: int | None) -> int:
-    if not options.argv:
-        raise UsageError("--as client needs the agent's command: -- CMD...")
     from bridge.io.guardian import Guardian
 
     guardian = Guardian.start()
@@ -70,11 +110,12 @@ def _client(options: argparse.Namespace, entries: list[Entry], n: int | None) ->
     from bridge.trace.replay import client
     from bridge.trace.replay.script import script_of
 
-    script = script_of(entries, "out", n)
+    script = script_of(entries, "client", n)
     sessions = {
         entry.id or "": str(entry.fields["sessionId"])
         for entry in entries
         if entry.role == "response" and entry.method in _OPENERS and "sessionId" in entry.fields
+        if entry.event.n == n
     }
 
     async def play() -> str | None:
@@ -86,17 +127,28 @@ def _client(options: argparse.Namespace, entries: list[Entry], n: int | None) ->
             family=guardian.family,
             delays=options.delays,
             patience=options.timeout,
-            out=sys.stdout.buffer.write,
+            out=_writer(sys.stdout.buffer),
+            err=_writer(sys.stderr.buffer),
         )
 
     try:
         failure = anyio.run(play, **_backend(options.loop))
     finally:
-        sys.stdout.flush()
         guardian.close()
     if failure is not None:
         print(f"acp-mcp-bridge: {failure}", file=sys.stderr)
     return 0 if failure is None else 1
+
+
+def _writer(out: BinaryIO) -> Callable[[bytes], None]:
+    """Writes at once; to a reader that has seen enough, nothing more."""
+
+    def write(data: bytes) -> None:
+        with suppress(BrokenPipeError):
+            out.write(data)
+            out.flush()
+
+    return write
 
 
 def _backend(loop: str) -> dict[str, Any]:

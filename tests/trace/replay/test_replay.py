@@ -123,6 +123,84 @@ def test_an_agent_that_does_not_answer_is_told(tmp_path: Path) -> None:
     assert b"did not come within 0.5 s" in ended.stderr
 
 
+def as_client(trace: str, agent: str, *options: str) -> "subprocess.CompletedProcess[bytes]":
+    command = [BRIDGE, "trace", "replay", "--as", "client", *options, trace, "--"]
+    return subprocess.run([*command, sys.executable, "-c", agent], capture_output=True, timeout=60)
+
+
+CURIOUS = """
+import json, sys
+for line in sys.stdin:
+    print(line, end="", file=sys.stderr)
+    message = json.loads(line)
+    if message.get("method") == "session/prompt":
+        asked = message["id"]
+        print('{"jsonrpc":"2.0","id":90,"method":"fs/read_text_file","params":{}}', flush=True)
+        continue
+    ident = asked if "error" in message else message["id"]
+    answer = {"jsonrpc": "2.0", "id": ident, "result": {"sessionId": "text"}}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+def test_what_the_recorded_client_was_never_asked_is_refused(tmp_path: Path) -> None:
+    ended = as_client(Script().opened().prompt(2).stopped(2).file(tmp_path), CURIOUS)
+    assert ended.returncode == 0, ended.stderr
+    assert b"no answer to this fs/read_text_file" in ended.stderr
+
+
+def test_the_session_s_id_is_replaced_where_it_is_one(tmp_path: Path) -> None:
+    script = Script().opened(session="prompt")
+    script.prompt(2, 'the "prompt" is prompt', session="prompt").stopped(2)
+    ended = as_client(script.file(tmp_path), CURIOUS)
+    said = [json.loads(line) for line in ended.stderr.splitlines()]
+    [params] = [one["params"] for one in said if one.get("method") == "session/prompt"]
+    assert params["sessionId"] == "text"
+    assert params["prompt"] == [{"type": "text", "text": 'the "prompt" is prompt'}]
+
+
+def test_of_two_agents_with_the_same_ids_the_wanted_one_s_session_counts(tmp_path: Path) -> None:
+    script = Script()
+    for n, name in ((1, "a"), (2, "b")):
+        new = {"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {}}
+        script.add("acp", "out", n=n, session=name, msg=new)
+        answer = {"jsonrpc": "2.0", "id": 1, "result": {"sessionId": name}}
+        script.add("acp", "in", n=n, session=name, msg=answer)
+        close = {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "session/close",
+            "params": {"sessionId": name},
+        }
+        script.add("acp", "out", n=n, session=name, msg=close)
+    for n in ("1", "2"):
+        ended = as_client(script.file(tmp_path), CURIOUS, "--n", n)
+        assert b'"params": {"sessionId": "text"}' in ended.stderr, n
+
+
+def test_of_two_recordings_in_a_file_one_is_played(tmp_path: Path) -> None:
+    trace = Path(Script().opened().prompt(2).say("x").stopped(2).file(tmp_path))
+    trace.write_bytes(trace.read_bytes() * 2)
+    ended = as_client(str(trace), CURIOUS)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.count(b"session/prompt") == 1
+
+
+def test_options_that_go_with_another_role_are_refused(tmp_path: Path) -> None:
+    trace = Script().opened().file(tmp_path)
+    for options, words in (
+        (["--as", "client", trace], "-- CMD"),
+        ([trace, "--", "agent"], "starts no agent"),
+        (["--as", "model", "--n", "1", trace], "--n chooses an agent"),
+        (["--as", "client", "--timeout", "0", trace, "--", "agent"], "--timeout 0"),
+        (["--as", "client", "--timeout", "nan", trace, "--", "agent"], "--timeout nan"),
+        (["-"], "as a file"),
+    ):
+        command = [BRIDGE, "trace", "replay", *options]
+        ended = subprocess.run(command, input="", capture_output=True, text=True, timeout=60)
+        assert (ended.returncode, words in ended.stderr) == (2, True), ended.stderr
+
+
 def test_a_trace_without_an_agent_cannot_be_played(tmp_path: Path) -> None:
     trace = Script().add("stderr", "in", n=5, text="x").file(tmp_path)
     for more in (["--n", "7"], ["--as", "client"]):
