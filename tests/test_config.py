@@ -1,13 +1,15 @@
 """Settings: command line over environment over file over defaults."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bridge.config import Settings, backend, load
+from bridge.config import PREFIX, Settings, backend, load
 from bridge.errors import UsageError
+from protocol_schemas.host import Config
 
 
 def test_without_anything_the_defaults_hold() -> None:
@@ -123,3 +125,26 @@ def test_a_wrong_variable_is_named_with_what_there_is(
 )
 def test_a_loop_is_named_as_anyio_wants_it(loop: str, expected: dict[str, Any]) -> None:
     assert backend(loop) == expected
+
+
+PAGE = (Path(__file__).parents[1] / "docs/configuration.md").read_text()
+
+
+def first_cells(heading: str) -> list[list[str]]:
+    """The names in backquotes in the first cells of a section's tables, a list a row."""
+    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    return [re.findall(r"`([a-z_]+)`", row) for row in rows]
+
+
+def test_the_page_has_each_setting_with_its_option_and_its_variable() -> None:
+    names = [name for row in first_cells("The daemon's settings") for name in row]
+    assert names == list(Settings.__struct_fields__)
+    for name in set(names) - {"defaults"}:
+        row = f"| `{name}` | `--{name.replace('_', '-')}` | `{PREFIX}{name.upper()}` |"
+        assert row in PAGE
+
+
+def test_the_page_has_each_key_of_a_config_and_no_other() -> None:
+    names = [name for row in first_cells("A session's config") for name in row]
+    assert set(names) == set(Config.__struct_fields__)
