@@ -100,6 +100,8 @@ class Call:
         self._delivery: Delivery = plan.delivery or self._policy.delivery
         self._timeout = plan.timeout or self._policy.timeout
         self._relay = Relay(plan.server, caller, eras.token_of(plan.params), changed)
+        self._params = plan.params
+        """Those of the plan, and what the caller was asked for: no attempt asks for it again."""
         self._more: Json = {}
         if plan.hints is not READS:
             self._more[eras.KEY_META] = secrets.token_hex(16)
@@ -182,16 +184,15 @@ class Call:
     async def _work(self, session: Session) -> Answer:
         """The call itself, in a session that is open."""
         if self._plan.pages:
-            return await pages.whole(session, self._plan.method, self._plan.params)
-        params = self._plan.params
+            return await pages.whole(session, self._plan.method, self._params)
         while True:
-            answer = await self._send(session, params)
+            answer = await self._send(session, self._params)
             if self._caller.client.era == "legacy" and inputs.required(answer):
                 # A legacy caller is asked by requests; it does not know of input_required.
                 more = await inputs.gathered(answer, self._relay.asked)
                 if isinstance(more, Answer):
                     return more
-                params = {**params, **more}
+                self._params = {**self._params, **more}
                 continue
             return answer
 

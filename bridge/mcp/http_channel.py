@@ -29,7 +29,7 @@ _SHOWN = 300
 _DRAIN = 0.25
 _RESUMPTIONS = 3
 _RECONNECTION = 1.0
-_LONGEST_RECONNECTION = 30.0
+_SHORTEST_RECONNECTION, _LONGEST_RECONNECTION = 0.05, 30.0
 
 
 class HttpChannel:
@@ -147,19 +147,28 @@ class HttpChannel:
         raise request.fault(f"HTTP {reply.status} with {kind}{shown}")
 
     async def _answer_in_body(self, reply: Reply, request: Outgoing) -> Answer:
-        body = await self._read(reply, request, self._ceiling)
+        parts: list[bytes] = []
+        broken: Broken | None = None
+        try:
+            await self._read(reply, request, self._ceiling, parts)
+        except Broken as error:
+            broken = error
+        # An answer that is whole is one, however its connection ended.
+        body = b"".join(parts)
+        if (answer := await self._take(body, request)) is not None:
+            return answer
+        if broken is not None:
+            raise broken
         if not body.strip():
             raise request.fault(f"HTTP {reply.status} without a body")
-        answer = await self._take(body, request)
-        if answer is None:
-            raise request.fault(f"the answer is not readable: {_excerpt(body)}")
-        return answer
+        raise request.fault(f"the answer is not readable: {_excerpt(body)}")
 
     async def _answer_in_error(self, reply: Reply, request: Outgoing) -> Answer:
         """An answer at any status, if it is one to our own id; else the failure it is."""
-        body = b""
+        parts: list[bytes] = []
         with suppress(Broken, Fault):
-            body = await self._read(reply, request, _ERROR_BODY)
+            await self._read(reply, request, _ERROR_BODY, parts)
+        body = b"".join(parts)
         if body.lstrip()[:1] in (b"{", b"["):
             answer = await self._take(body, request)
             if answer is not None:
@@ -172,29 +181,30 @@ class HttpChannel:
         detail = f"HTTP {reply.status}{_excerpt(body, ': ')}"
         return Fault(kind, detail, retry_after=reply.retry_after, status=reply.status)
 
-    async def _read(self, reply: Reply, request: Outgoing, ceiling: int) -> bytes:
-        parts: list[bytes] = []
+    async def _read(
+        self, reply: Reply, request: Outgoing, ceiling: int, parts: list[bytes]
+    ) -> None:
+        """The body, into `parts`: what came of one that breaks off is there too."""
         size = 0
         while data := await reply.receive():
             parts.append(data)
             size += len(data)
             if size > ceiling:
                 raise self._too_large(request)
-        return b"".join(parts)
 
     def _too_large(self, request: Outgoing) -> Fault:
         limit = f"over the limit of {self._ceiling} bytes (max_result_bytes)"
         return Fault("rejected", f"the answer to {request.method} is {limit}")
 
     async def _take(self, data: bytes, request: Outgoing) -> Answer | None:
-        """Hands on what a body or an event holds; the answer, if it is in it."""
+        """Hands on what a body or an event holds; the answer, if it is in it: the first one."""
         found: Answer | None = None
         for line in messages.split(data):
             message = jsonrpc.parse(line)
             if isinstance(message, Request | Notification):
                 await self._sink(message)
             elif isinstance(message, Response) and request.owns(message):
-                found = messages.answer(message)
+                found = found or messages.answer(message)
         return found
 
     # -- streams --------------------------------------------------------------------------------
@@ -224,30 +234,33 @@ class HttpChannel:
             answer: Answer | None = None
             for event in events:
                 if event.name == "message" and event.data:
-                    answer = await self._take(event.data, request) or answer
+                    taken = await self._take(event.data, request)
+                    answer = answer or taken
             if answer is not None:
                 return answer
         return None
 
     async def _resumed(self, parser: Parser, request: Outgoing) -> Answer | None:
-        """Follows a stream over its interruptions, as long as it goes on."""
+        """Follows a stream over its interruptions, as long as it goes on: a server may end it in
+        order again and again while it works, to be asked for the rest later (2025-11-25)."""
         failed = 0
         last_id, pause = parser.last_id, parser.reconnection_ms
         while failed < _RESUMPTIONS:
             seconds = _RECONNECTION if pause is None else pause / 1000
-            await anyio.sleep(min(seconds, _LONGEST_RECONNECTION))
+            await anyio.sleep(min(max(seconds, _SHORTEST_RECONNECTION), _LONGEST_RECONNECTION))
             failed += 1
             try:
                 reply = await self._get([("Last-Event-ID", last_id)])
             except Broken:
                 continue
             try:
-                if reply.status != 200:
+                if reply.status != 200 or reply.kind != _EVENTS:
                     return None
                 parser = Parser(self._ceiling)
                 with suppress(Broken):
                     if (answer := await self._events(reply, parser, request)) is not None:
                         return answer
+                    failed = 0
             finally:
                 await reply.close()
             if parser.last_id and parser.last_id != last_id:

@@ -124,7 +124,10 @@ class Live:
             self._channel.post(message)
 
     def fault(self, request: Outgoing) -> Fault:
-        """Why no answer came."""
+        """Why no answer came. Whose answer was over the ceiling cannot be told: none is asked for
+        again."""
+        if self.failure is not None and self.failure.failure.kind == "rejected":
+            return Fault("rejected", str(self.failure))
         return request.fault("the server has ended" if self.failure is None else str(self.failure))
 
 

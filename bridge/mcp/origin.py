@@ -109,10 +109,9 @@ class Origin:
         began = time.monotonic()
         held = _Held(Call(self._pool, method, target, pairs, [body] if body else ()))
         try:
-            await held.enter(tasks if len(body) > _LARGE else None)
+            await held.enter(tasks if len(body) > _LARGE else None, written)
         except UpstreamError as error:
             raise Broken(str(error), connecting=True) from None
-        written()
         reply = Reply(held)
         try:
             head = await held.call.head()
@@ -161,13 +160,14 @@ class _Held:
         self._failure: BaseException | None = None
         self._entered, self._left = anyio.Event(), anyio.Event()
 
-    async def enter(self, tasks: TaskGroup | None) -> None:
-        """Raises UpstreamError."""
+    async def enter(self, tasks: TaskGroup | None, written: Callable[[], None]) -> None:
+        """Raises UpstreamError. `written` is called before anything else can happen."""
         if tasks is None:
             await self.call.__aenter__()
+            written()
             return
         self._apart = True
-        tasks.start_soon(self._hold)
+        tasks.start_soon(self._hold, written)
         try:
             await self._entered.wait()
         except BaseException:
@@ -176,9 +176,10 @@ class _Held:
         if self._failure is not None:
             raise self._failure
 
-    async def _hold(self) -> None:
+    async def _hold(self, written: Callable[[], None]) -> None:
         try:
             async with self.call:
+                written()
                 self._entered.set()
                 await self._left.wait()
         except UpstreamError as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 
+from bridge.log import log
 from bridge.mcp import eras, messages
 from bridge.mcp.dispatch import Inbound, answered, tool_failure
 from bridge.mcp.eras import Client
@@ -75,19 +76,27 @@ class Peer:
         """Carries out a request and gives its response's bytes.
 
         `client`: the caller as this request presents it, if not as at initialize; `headers`: as in
-        `Inbound`. A call that is cancelled by a notification ends with a result that says so.
+        `Inbound`. A call that is cancelled by a notification ends with a result that says so, any
+        other request with an error; a fault of ours is an error of the request alone.
         """
         answer: Answer | None = None
         with anyio.CancelScope() as scope:
             self._calls[request.id] = scope
             try:
                 answer = await self._answer(request, send, client or self.client, headers)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                raise
+            except Exception as error:  # noqa: BLE001 - the proxy outlives any fault of ours
+                log.error("an MCP request failed: %r", error, exc_info=error)
+                answer = messages.error(jsonrpc.INTERNAL_ERROR, f"internal error: {error!r}")
             finally:
                 if self._calls.get(request.id) is scope:
                     del self._calls[request.id]
-        if answer is None:
+        if answer is None and request.method == "tools/call":
             details = {"code": "cancelled", "attempts": 0, "cause": "cancelled by the caller"}
             answer = tool_failure("The call was cancelled.", details)
+        elif answer is None:
+            answer = messages.error(jsonrpc.REQUEST_CANCELLED, "the request was cancelled")
         return messages.response(request.id, answer)
 
     async def _answer(
@@ -145,7 +154,7 @@ class Peer:
 
     def _set_level(self, params: messages.Members) -> Answer:
         level = codec.decode(params["level"]) if "level" in params else None
-        if level not in eras.LOG_LEVELS:
+        if not isinstance(level, str) or level not in eras.LOG_LEVELS:
             return messages.error(jsonrpc.INVALID_PARAMS, f"no such log level: {level!r}")
         # Every session with a server is a new one: it is told there.
         self.client = self.client._replace(log_level=level)

@@ -5,6 +5,7 @@ and ended in one task; what the server asks meanwhile is answered beside, withou
 it sends. Made by `bridge.mcp.server`, used by attempts and listings.
 """
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
@@ -22,6 +23,8 @@ from bridge.wire.jsonrpc import Notification, Request
 
 _LISTEN_WAIT = 1.0
 _PROBE_WAIT = 5.0
+_VERSION = re.compile(r"[!-~]+")
+"""What a header can carry."""
 
 
 class About(NamedTuple):
@@ -246,7 +249,7 @@ def _about(era: Era, result: Raw) -> About | None:
     instructions = fields.get("instructions")
     if era == "legacy":
         version = codec.decode(fields["protocolVersion"]) if "protocolVersion" in fields else None
-        if not isinstance(version, str):
+        if not isinstance(version, str) or not _VERSION.fullmatch(version):
             return None
         return About(era, version, capabilities, fields.get("serverInfo"), instructions)
     versions = codec.decode(fields["supportedVersions"]) if "supportedVersions" in fields else None

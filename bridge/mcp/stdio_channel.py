@@ -133,7 +133,8 @@ class StdioChannel:
 
     def _too_large(self, request: Outgoing) -> Fault:
         limit = f"over the limit of {self._ceiling} bytes (max_result_bytes)"
-        return Fault("rejected", f"the answer to {request.method} is {limit}")
+        which = f"the answer to {request.method}" if request.method else "an answer"
+        return Fault("rejected", f"{which} is {limit}")
 
     def write(self, request: Outgoing) -> None:
         """Writes a request; never waits. What a closed stdin did not take was not written."""

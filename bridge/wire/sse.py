@@ -43,6 +43,7 @@ class Parser:
         self._limit = limit
         self._size = 0
         self._partial: list[bytes] = []
+        self._partial_size = 0
         self._first = True
         self._after_cr = False
         self._name = b""
@@ -75,7 +76,7 @@ class Parser:
         if lines and self._partial:
             self._partial.append(lines[0])
             lines[0] = b"".join(self._partial)
-            self._partial = []
+            self._partial, self._partial_size = [], 0
         events: list[Event] = []
         for line in lines:
             if self._first:
@@ -87,12 +88,12 @@ class Parser:
                 self._field(line)
         if rest:
             self._partial.append(rest)
-            self._grow(len(rest))
+            self._partial_size += len(rest)
+            self._check()
         return events
 
-    def _grow(self, size: int) -> None:
-        self._size += size
-        if self._size > self._limit:
+    def _check(self) -> None:
+        if self._size + self._partial_size > self._limit:
             raise SSEError(f"an event of more than {self._limit} bytes")
 
     def _field(self, line: bytes) -> None:
@@ -100,7 +101,8 @@ class Parser:
         value = value.removeprefix(b" ")
         if field == b"data":
             self._data.append(value)
-            self._grow(len(value))
+            self._size += len(value)
+            self._check()
         elif field == b"event":
             self._name = value
         elif field == b"id":

@@ -1,5 +1,6 @@
 """Streamable HTTP upstream: streams that break are resumed, redirects kept inside the origin."""
 
+import json
 from typing import Any
 
 import pytest
@@ -143,3 +144,83 @@ async def test_a_server_that_gives_no_session_is_asked_to_end_none() -> None:
     assert outcome(result) == "answered"
     assert server.steps("DELETE") == []
     assert all("mcp-session-id" not in seen.headers for seen in server.seen)
+
+
+@pytest.mark.parametrize("polls", [3, 8])
+async def test_a_server_that_has_its_stream_asked_for_again_and_again_is_still_at_work(
+    polls: int,
+) -> None:
+    async with Fake(eras=("legacy",)).running() as server:
+        server.acts["tools/call"] = [breaks_off()]
+        server.acts["GET"] = [*[fake.sends(fake.STREAM)] * polls, goes_on(answers=True)]
+        result, events = await called(server, {})
+    assert result["content"][0]["text"] == "resumed"
+    assert server.executed["echo"] == 1
+    assert len(events) == 1
+
+
+def _whole(seen: Seen) -> bytes:
+    return json.dumps(fake.answer(seen.id, {"content": [], "whole": True})).encode()
+
+
+async def _too_short(server: Fake, peer: Peer, seen: Seen) -> None:
+    body = _whole(seen)
+    kind = {"Content-Type": "application/json"}
+    await peer.send(fake.reply(200, body, kind, length=len(body) + 9))
+    await peer.close()
+
+
+async def _without_its_last_chunk(server: Fake, peer: Peer, seen: Seen) -> None:
+    body = _whole(seen)
+    head = b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    await peer.send(b"HTTP/1.1 200 OK\r\n%b%x\r\n%b\r\n" % (head, len(body), body))
+    await peer.close()
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+@pytest.mark.parametrize("delivery", ["at-least-once", "never"])
+@pytest.mark.parametrize("cut", [_too_short, _without_its_last_chunk])
+async def test_an_answer_that_is_whole_is_one_however_its_connection_ends(
+    cut: Act, delivery: str, era: str
+) -> None:
+    async with Fake(eras=(era,)).running() as server:
+        server.acts["tools/call"] = [fake.executing(cut)]
+        result, events = await called(server, {"delivery": delivery})
+    assert result["whole"] is True
+    assert server.executed["echo"] == 1
+    assert [event["outcome"] for event in events] == ["answer"]
+
+
+@pytest.mark.parametrize("batch", [False, True])
+async def test_of_two_answers_the_first_one_counts(batch: bool) -> None:
+    async def twice(server: Fake, peer: Peer, seen: Seen) -> None:
+        first, second = (fake.answer(seen.id, {"content": [], "n": n}) for n in (1, 2))
+        if batch:
+            await peer.send(fake.reply(200, [first, second]))
+        else:
+            await peer.send(fake.STREAM + fake.event(first) + fake.event(second))
+            await peer.close()
+
+    async with Fake(eras=("legacy",)).running() as server:
+        server.acts["tools/call"] = [twice]
+        result, _ = await called(server, {})
+    assert result["n"] == 1
+
+
+async def test_a_result_in_a_stream_may_be_as_large_as_the_ceiling() -> None:
+    text = "x" * 700_000
+
+    async def large(server: Fake, peer: Peer, seen: Seen) -> None:
+        server.executed["echo"] += 1
+        found = {"content": [{"type": "text", "text": text}]}
+        await peer.send(fake.STREAM + fake.event(fake.answer(seen.id, found)))
+        await peer.close()
+
+    async with Fake(eras=("legacy",)).running() as server:
+        server.acts["tools/call"] = [large] * 2
+        result, _ = await called(server, {"max_result_bytes": 1_000_000})
+        assert result["content"][0]["text"] == text
+        refused, _ = await called(server, {"max_result_bytes": 600_000})
+    assert outcome(refused) == "mcp_failed"
+    assert "600000" in refused["content"][0]["text"]
+    assert server.executed["echo"] == 2

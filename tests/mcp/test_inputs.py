@@ -174,3 +174,31 @@ async def test_a_caller_that_takes_no_stream_is_asked_nothing() -> None:
         server.acts["tools/call"] = [asks("roots/list", {})]
         got = await web.call("tools/call", {"name": "echo"}, {"Accept": "application/json"})
     assert "-32601" in got.result["content"][0]["text"]
+
+
+@pytest.mark.parametrize("delivery", ["safe", "at-least-once"])
+@pytest.mark.parametrize("refusal", [fake.says(503), fake.says(429)])
+async def test_what_the_caller_was_asked_no_further_attempt_asks_again(
+    refusal: Act, delivery: str
+) -> None:
+    server = Fake(eras=("modern",))
+    wanted = {"q": {"method": "elicitation/create", "params": {"message": "?"}}}
+
+    async def requires(fk: Fake, peer: Peer, seen: Seen) -> None:
+        found = {"resultType": "input_required", "inputRequests": wanted, "requestState": "s"}
+        await peer.send(fake.reply(200, fake.answer(seen.id, found)))
+
+    async with endpoint(server, {"delivery": delivery}) as web:
+        await web.open({"elicitation": {}})
+        server.acts["tools/call"] = [requires, refusal, refusal]
+        message = web.message("tools/call", {"name": "echo"})
+        async with web.streaming(message) as stream:
+            question = await stream.event()
+            given = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}}
+            assert (await web.post(given)).status == 202
+            final = await stream.event()
+    assert final["result"]["content"][0]["text"] == "ok"
+    first, *legs = [seen.message["params"] for seen in server.steps("tools/call")]
+    assert "inputResponses" not in first
+    assert [leg["inputResponses"] for leg in legs] == [{"q": {"action": "accept"}}] * 3
+    assert [leg["requestState"] for leg in legs] == ["s"] * 3

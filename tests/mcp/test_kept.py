@@ -112,3 +112,18 @@ async def test_a_timeout_tells_the_server_and_leaves_it_to_the_others(tmp_path: 
         assert outcome(result) == "timeout"
         assert outcome(codec.decode(await proxy.call_tool("a", "s_echo", {}))) == "answered"
     assert "cancelled" in lines.noted
+
+
+@pytest.mark.parametrize("delivery", ["at-least-once", "safe"])
+async def test_an_answer_over_the_limit_is_not_asked_for_again(
+    tmp_path: Path, delivery: str
+) -> None:
+    lines = Lines(tmp_path, "big")
+    async with McpProxy(lines.events.append) as proxy:
+        options = {**KEPT, "delivery": delivery, "max_result_bytes": 50_000}
+        proxy.mount("a", [lines.entry], {"s": options})
+        result = codec.decode(await proxy.call_tool("a", "s_echo", {}))
+    assert outcome(result) == "mcp_failed"
+    assert "max_result_bytes" in result["content"][0]["text"]
+    assert len(lines.noted) == 1
+    assert [event["outcome"] for event in lines.events] == ["rejected"]

@@ -111,3 +111,54 @@ async def test_a_cancellation_of_nothing_is_nothing() -> None:
         for params in ({"requestId": 9}, {}, None):
             peer.notified(parsed({"method": "notifications/cancelled", "params": params}))
         peer.notified(parsed({"method": "notifications/acme", "params": {}}))
+
+
+@pytest.mark.parametrize("level", [[], ["info"], {}, 3, None, "loud"])
+async def test_a_log_level_that_is_none_is_refused(level: Any) -> None:
+    async with McpProxy(lambda event: None) as proxy:
+        proxy.mount("a", [])
+        peer = Peer(View(hub_of(proxy)))
+        request = parsed({"id": 1, "method": "logging/setLevel", "params": {"level": level}})
+        answer = codec.decode(await peer.serve(request, nowhere))
+    assert answer["error"]["code"] == -32602
+
+
+async def test_a_fault_of_ours_is_an_error_of_the_request_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def breaks(_: Any) -> Answer:
+        raise ZeroDivisionError("at the worst moment")
+
+    async with McpProxy(lambda event: None) as proxy:
+        proxy.mount("a", [])
+        peer = Peer(View(hub_of(proxy)))
+        with monkeypatch.context() as patched:
+            patched.setattr("bridge.mcp.peer.answered", breaks)
+            answer = codec.decode(await peer.serve(parsed({"id": 1, "method": "ping"}), nowhere))
+        again = codec.decode(await peer.serve(parsed({"id": 2, "method": "ping"}), nowhere))
+    assert answer["error"]["code"] == -32603
+    assert "at the worst moment" in answer["error"]["message"]
+    assert again["result"] == {}
+
+
+async def test_a_cancelled_list_ends_with_an_error_and_a_cancelled_call_with_a_result() -> None:
+    server = Fake(eras=("legacy",), capabilities={"tools": {}, "prompts": {}})
+    async with server.running(), McpProxy(lambda event: None) as proxy:
+        proxy.mount("a", [entry("s", server)], {"s": QUICK})
+        await hub_of(proxy).listed(20)
+        server.acts["prompts/list"] = server.acts["tools/call"] = [fake.hangs] * 2
+        peer = Peer(View(hub_of(proxy), "s"))
+        answers: dict[str, Json] = {}
+
+        async def serve(method: str, params: Json) -> None:
+            request = parsed({"id": method, "method": method, "params": params})
+            answers[method] = codec.decode(await peer.serve(request, nowhere))
+
+        async with anyio.create_task_group() as tasks:
+            for method, params in (("prompts/list", {}), ("tools/call", {"name": "echo"})):
+                tasks.start_soon(serve, method, params)
+                await server.until(lambda method=method: bool(server.steps(method)))
+                gone = {"requestId": method}
+                peer.notified(parsed({"method": "notifications/cancelled", "params": gone}))
+    assert answers["prompts/list"]["error"]["code"] == jsonrpc.REQUEST_CANCELLED
+    assert answers["tools/call"]["result"]["isError"] is True

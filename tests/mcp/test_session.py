@@ -36,7 +36,11 @@ async def test_a_modern_call_is_one_request() -> None:
 
 
 @pytest.mark.parametrize(
-    "odd", [{}, {"protocolVersion": 3}, [], {"capabilities": {}, "serverInfo": {}}]
+    "odd",
+    [
+        *({}, {"protocolVersion": 3}, [], {"capabilities": {}, "serverInfo": {}}),
+        *({"protocolVersion": version} for version in ("", "\ud800", "é", "1\r\nX: y", "a b")),
+    ],
 )
 async def test_an_answer_to_initialize_that_says_nothing_is_a_failure_to_open(odd: Any) -> None:
     async def answers(server: Fake, peer: Peer, seen: Seen) -> None:

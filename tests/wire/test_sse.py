@@ -131,6 +131,14 @@ def test_an_event_is_bounded_whether_in_one_line_or_in_many(piece: bytes) -> Non
         parser.feed(piece)
 
 
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_an_event_within_the_limit_is_one_however_it_is_cut(size: int) -> None:
+    data = (b": a comment of some length\n" * 5 + b"data: " + b"x" * 90 + b"\n\n") * 3
+    parser = Parser(limit=100)
+    events = [e for i in range(0, len(data), size) for e in parser.feed(data[i : i + size])]
+    assert [event.data for event in events] == [b"x" * 90] * 3
+
+
 @given(st.text(), st.sampled_from(["", "delta"]), st.sampled_from(["", "9"]))
 def test_what_is_encoded_parses_back(text: str, name: str, event_id: str) -> None:
     expected = text.replace("\r\n", "\n").replace("\r", "\n").encode()
