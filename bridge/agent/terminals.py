@@ -24,6 +24,7 @@ KEPT = 16 * 1024 * 1024
 """Bytes of output kept at most, whatever the agent's own limit."""
 _TERM = 0.5
 _LAST_OUTPUT = 0.25
+_OVER = "the session is over: no terminal is made for it any more"
 _SHELL_SYNTAX = frozenset(" \t\n|&;<>()$`\"'")
 
 
@@ -49,6 +50,7 @@ class Terminals:
         self._cwd = cwd
         self._terminals: dict[str, _Terminal] = {}
         self._count = 0
+        self._over = False
 
     async def answer(self, method: str, params: Any) -> dict[str, Any]:
         """The result of a request for one of METHODS."""
@@ -81,6 +83,8 @@ class Terminals:
         space or other shell syntax: then it is a line for `sh -c`, as many agents send it.
         """
         wanted = decoded(params, CreateTerminal)
+        if self._over:
+            raise RequestFailed(jsonrpc.INTERNAL_ERROR, _OVER)
         if not wanted.command.strip():
             raise RequestFailed(jsonrpc.INVALID_PARAMS, "command is empty")
         explicit = {variable.name: variable.value for variable in wanted.env or ()}
@@ -100,13 +104,19 @@ class Terminals:
             )
         except BridgeError as error:
             raise RequestFailed(jsonrpc.INTERNAL_ERROR, error.message) from None
+        if self._over:
+            # Since it was asked for: `release_all` did not know of it.
+            await terminal.release()
+            raise RequestFailed(jsonrpc.INTERNAL_ERROR, _OVER)
         self._count += 1
         ident = f"term_{self._count}"
         self._terminals[ident] = terminal
         return {"terminalId": ident}
 
     async def release_all(self) -> None:
-        """Ends every terminal: the session is over. Shielded, and within a few seconds."""
+        """Ends every terminal, for good: the session is over, and gets no more of them. Shielded,
+        and within a few seconds."""
+        self._over = True
         terminals = list(self._terminals.values())
         self._terminals.clear()
         with anyio.CancelScope(shield=True):

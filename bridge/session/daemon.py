@@ -168,3 +168,5 @@ class Daemon:
         for session in self.sessions.values():
             if session.agent is agent:
                 session.event("exit", fields)
+                # Nobody is left to ask for what they do.
+                self._group.start_soon(session.services.release)

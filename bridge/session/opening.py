@@ -200,6 +200,8 @@ async def _open(
             origin="agent",
         )
     except BaseException as error:
+        if not _adopted(session):
+            await session.services.release()
         if isinstance(error, BridgeError) and error.code == "auth_required":
             # It stays, so that `authenticate` can reach it before the next try.
             session.agent, session.unopened = agent, Unopened(config)

@@ -42,7 +42,7 @@ class Services:
     def enable(self, names: Sequence[str], terminals: "Callable[[], Terminals]") -> None:
         """Sets what is served: any of fs, terminal, elicitation. `terminals` makes the service."""
         self._enabled = frozenset(names)
-        self._make_terminals = terminals
+        self._make_terminals, self._terminals = terminals, None
 
     def take(self, request: Request, connection: Connection, inbound: Inbound) -> None:
         """Answers a request that is not for permission."""
@@ -69,10 +69,10 @@ class Services:
         return None
 
     async def release(self) -> None:
-        """Ends the terminals that are left."""
-        terminals, self._terminals = self._terminals, None
-        if terminals is not None:
-            await terminals.release_all()
+        """Ends the terminals that are left: no more are made until `enable`."""
+        self._make_terminals = None
+        if self._terminals is not None:
+            await self._terminals.release_all()
 
     @property
     def waiting(self) -> bool:

@@ -280,6 +280,25 @@ async def test_the_end_of_the_session_releases_all(mark, tmp_path):
 
 
 @pytest.mark.anyio
+async def test_a_terminal_on_its_way_when_the_session_ends_is_not_left(mark, tmp_path):
+    refusals = []
+    async with serving(mark, tmp_path) as client:
+
+        async def create():
+            refusals.append(await client.refused("create", command="sleep 1000"))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(create)
+            await anyio.lowlevel.checkpoint()
+            await client.terminals.release_all()
+        assert carriers(mark) == []
+        await create()
+    assert {error.code for error in refusals} == {-32603}
+    assert all("the session is over" in error.message for error in refusals)
+
+
+@pytest.mark.anyio
 async def test_a_group_that_is_cancelled_leaves_no_process(mark, tmp_path):
     async with anyio.create_task_group() as group:
         terminals = Terminals(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.peers.host import Host
+from tests.peers.processes import alive, wait_until
 from tests.session.room import SOON, Room
 
 FORM = {"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "n": 1.0}}
@@ -51,6 +52,20 @@ def test_terminals_are_served_when_asked_for_and_end_with_the_session(room: Room
     assert output["output"] == "hi\n"
     sleeping = {"command": "sleep", "args": ["600"]}
     said(room.prompt("request terminal/create " + json.dumps(sleeping)))
+
+
+def test_a_dead_agent_s_terminals_end_with_it(room: Room) -> None:
+    room.open(client_services=["terminal"])
+    pid = room.directory / "pid"
+    create = {"command": "sh", "args": ["-c", f"echo $$ > {pid}; exec sleep 600"]}
+    turn = room.start(f"request terminal/create {json.dumps(create)}\n{room.gate('go')}\nexit 3")
+    assert wait_until(lambda: pid.exists() and pid.read_text().endswith("\n"), SOON)
+    room.go("go")
+    assert room.answer(turn)["code"] == "agent_exited"
+    assert wait_until(lambda: not alive(int(pid.read_text())), SOON)
+    room.open(client_services=["terminal"])
+    made = said(room.prompt('request terminal/create {"command":"true"}'))
+    assert made["terminalId"] == "term_1"
 
 
 @pytest.mark.parametrize(
