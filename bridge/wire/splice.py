@@ -7,8 +7,10 @@ key the last counts and is edited; leaving a key out leaves all of them out.
 Called by bridge.model with the rules of bridge.rules; knows none of them.
 """
 
+import contextlib
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import cached_property
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -28,6 +30,7 @@ from bridge.wire.json_scan import (
 )
 from protocol_schemas.model import Change, ChatMessage, ChatRequest, Raw
 
+T = TypeVar("T")
 Edits = dict[str, bytes | None]
 MessageRule = Callable[[ChatMessage], Edits]
 Parts = list[bytes | bytearray | memoryview]
@@ -36,6 +39,7 @@ _typed = msgspec.json.Decoder(ChatRequest).decode
 _MESSAGE_FIELDS = ChatMessage.__struct_fields__
 _REQUEST_FIELDS = tuple(name for name in ChatRequest.__struct_fields__ if name != "messages")
 _SHOWN = 200
+_OBJECT, _ARRAY = b"{["
 
 
 class Wish(NamedTuple):
@@ -68,23 +72,27 @@ class Chat:
         self._text = text
         self._scan = text
         """The text to find places in: as long as the text itself."""
-        self._slow = False
         try:
             self.request = _typed(text)
         except (msgspec.DecodeError, RecursionError):
-            self._read_again()
+            self.request = self._read_again()
 
-    def _read_again(self) -> None:
+    def _read_again(self) -> ChatRequest:
         """Reads what msgspec did not: lone surrogates, which JavaScript sends, stand for others;
-        what it still does not take (deep nesting, a message that is no object) is scanned.
+        around what it still does not take (deep nesting, a message that is no object) it is asked
+        for what it does take, and the rest is scanned.
         """
-        plain = without_surrogates(self._text)
-        try:
-            self.request = _typed(plain)
-            self._scan = plain
-        except (msgspec.DecodeError, RecursionError):
-            self._slow = True
-            self.request = self._read_slowly()
+        self._scan = without_surrogates(self._text)
+        with contextlib.suppress(msgspec.DecodeError, RecursionError):
+            return _typed(self._scan)
+        if not is_utf8(self._text):
+            raise NotJSON("not UTF-8")
+        found: list[ChatMessage] = []
+        for start, end in self._places:
+            # One that is no object is no message: it keeps its place, and no rule applies.
+            fields = self._message(start, end) if self._scan[start] == _OBJECT else []
+            found.append(ChatMessage(**_values(self._scan, fields, _MESSAGE_FIELDS)))
+        return ChatRequest(found, **_values(self._scan, self._inside, _REQUEST_FIELDS))
 
     def splice(
         self, rules: Sequence[tuple[str, MessageRule]], top: tuple[str, Edits] | None = None
@@ -103,15 +111,12 @@ class Chat:
         above = {key: Wish(top[0], value) for key, value in top[1].items()} if top else {}
         if not (wanted or above) or not is_utf8(self._text):
             return None
-        inside = self._members()
-        spans, changes = edit_object(self._text, self._start, inside, above)
-        places = self._places(inside) if wanted else []
+        spans, changes = edit_object(self._text, self._start, self._inside, above)
         for index, wishes in wanted.items():
-            start, end = places[index]
-            known = {} if self._slow else raw_object(memoryview(self._scan)[start:end])
-            message = members(self._scan, start, known, 2)
+            start, end = self._places[index]
             path = f"messages[{index}]."
-            more, changed = edit_object(self._text, start, message, wishes, path)
+            fields = self._message(start, end)
+            more, changed = edit_object(self._text, start, fields, wishes, path)
             spans += more
             changes += changed
         return Spliced(*cut(self._text, spans), changes)
@@ -120,28 +125,32 @@ class Chat:
     def _start(self) -> int:
         return skip_space(self._text, 0)
 
-    def _members(self) -> list[Member]:
-        return members(self._scan, self._start, {} if self._slow else raw_object(self._scan))
+    @cached_property
+    def _inside(self) -> list[Member]:
+        """The request's members."""
+        known = _taken(raw_object, self._scan)
+        return scan(self._scan) if known is None else members(self._scan, self._start, known)
 
-    def _places(self, inside: list[Member]) -> list[tuple[int, int]]:
+    @cached_property
+    def _places(self) -> list[tuple[int, int]]:
         """Where the messages stand."""
-        last = _last(inside).get("messages")
-        if last is None or self._text[last.start] != 91:
+        last = _last(self._inside).get("messages")
+        if last is None or self._scan[last.start] != _ARRAY:
             return []
-        if self._slow:
-            return elements(self._text, last.start, None, 1)
-        known = raw_array(memoryview(self._scan)[last.start : last.end])
-        return elements(self._scan, last.start, known)
+        known = _taken(raw_array, memoryview(self._scan)[last.start : last.end])
+        return elements(self._scan, last.start, known, 1)
 
-    def _read_slowly(self) -> ChatRequest:
-        text = self._text
-        inside = scan(text)
-        found: list[ChatMessage] = []
-        for begin, _ in self._places(inside):
-            # One that is no object is no message: it keeps its place, and no rule applies.
-            fields = members(text, begin, {}, 2) if text[begin] == 123 else []
-            found.append(ChatMessage(**_values(text, fields, _MESSAGE_FIELDS)))
-        return ChatRequest(found, **_values(text, inside, _REQUEST_FIELDS))
+    def _message(self, start: int, end: int) -> list[Member]:
+        known = _taken(raw_object, memoryview(self._scan)[start:end])
+        return members(self._scan, start, known or {}, 2)
+
+
+def _taken(decode: Callable[[Text | memoryview], T], text: Text | memoryview) -> T | None:
+    """What msgspec makes of the text; None for what it does not take."""
+    try:
+        return decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
 
 
 def edit_fields(

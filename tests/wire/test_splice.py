@@ -177,6 +177,38 @@ def test_nesting_beyond_the_fast_parser_is_no_obstacle() -> None:
     assert spliced(deep % b"") == deep % b',"content":""'
 
 
+DEEP = b"[" * 3000 + b"]" * 3000
+
+
+@pytest.mark.parametrize("odd", [DEEP, b'{"\\ud83d":%b}' % DEEP, b'"\\ud83d"', b"null"])
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        (
+            b'{"messages":[%b,{"role":"assistant"}, %b ]}',
+            b'{"messages":[%b,{"role":"assistant","content":""}, %b ]}',
+        ),
+        (
+            b'{"messages":[{"role":"assistant"},7],"x":%b,"messages":[{"role":"assistant"},%b]}',
+            b'{"messages":[{"role":"assistant"},7],"x":%b,'
+            b'"messages":[{"role":"assistant","content":""},%b]}',
+        ),
+        (
+            b'{"messages":[7,{"content":"x","role":"assistant","y":%b,"con\\u0074ent": null}],"z":%b}',
+            b'{"messages":[7,{"content":"x","role":"assistant","y":%b,"con\\u0074ent": ""}],"z":%b}',
+        ),
+        (
+            b' { "x" : %b , "messages" : [ {"a":%b,"role":"assistant","content" :null} , "a" ] } \n',
+            b' { "x" : %b , "messages" : [ {"a":%b,"role":"assistant","content" :""} , "a" ] } \n',
+        ),
+    ],
+)
+def test_what_msgspec_takes_and_what_it_does_not_can_stand_in_one_body(
+    before: bytes, after: bytes, odd: bytes
+) -> None:
+    assert spliced(before % (odd, odd)) == after % (odd, odd)
+
+
 @pytest.mark.parametrize(
     "text", [r"\ud83d", r"\uDE00\ud83d", r"\\ud83d", r"\\\ud83d", r"\ud83d\ude00", r"\ud83dx"]
 )
