@@ -20,9 +20,21 @@ class Parser(argparse.ArgumentParser):
         """argparse leaves a subcommand's unknown arguments to the top, which cannot say more."""
         into = argparse.Namespace() if namespace is None else namespace
         found, unknown = super().parse_known_args(args, into)
+        unknown = self._gathered(found, unknown)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}{self._hint(unknown[0])}")
         return found, unknown
+
+    def _gathered(self, found: argparse.Namespace, unknown: list[str]) -> list[str]:
+        """argparse ends a list of words at the first option behind it; the rest belongs to it too.
+        What is left is unknown."""
+        names = [a.dest for a in self._actions if not a.option_strings and a.nargs == "*"]
+        at = unknown.index("--") if "--" in unknown else len(unknown)
+        before, behind = unknown[:at], unknown[at + 1 :]
+        if not names or any(item.startswith("-") for item in before):
+            return unknown
+        setattr(found, names[-1], [*(getattr(found, names[-1]) or []), *before, *behind])
+        return []
 
     def error(self, message: str) -> NoReturn:
         stop = "" if message.endswith("?") else ";"

@@ -54,3 +54,21 @@ def test_what_is_understood_is_parsed_as_ever() -> None:
     assert parser.parse_args(["--times", "2", "this", "a", "b"]) == argparse.Namespace(
         times=2, what="this", more=["a", "b"]
     )
+
+
+def test_a_list_of_words_goes_on_behind_an_option() -> None:
+    parser = Parser()
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("file")
+    parser.add_argument("filter", nargs="*", default=[])
+    for line in (
+        "f a b --full",
+        "f --full a b",
+        "f a --full b",
+        "--full f a b",
+        "f --full -- a b",
+    ):
+        found = parser.parse_args(line.split())
+        assert (found.full, found.file, found.filter) == (True, "f", ["a", "b"]), line
+    assert parser.parse_args(["f"]).filter == []
+    assert parser.parse_args(["f", "--full", "--", "-x"]).filter == ["-x"]
