@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from functools import partial
 
 import anyio
-from anyio.abc import TaskStatus
+from anyio.abc import TaskGroup, TaskStatus
 
 from bridge import log
 from bridge.config import Settings, backend
-from bridge.host.server import HostServer
+from bridge.host.server import HostServer, Tap
 from bridge.io import signals, stdio
 from bridge.io.guardian import Guardian
 from bridge.io.pipes import FdReader, FdWriter
@@ -101,20 +101,8 @@ async def _stream(
         group.start_soon(writer.run)
         group.start_soon(writer.watch)
         group.start_soon(stderr.writer.run)
-        tap = None
-        if recorder is not None:
-            group.start_soon(recorder.run)
-            tap = recorder.tap("host", framing="packets")
-        host = HostServer(writer, tap=tap)
-        daemon = Daemon(
-            group,
-            host,
-            family=guardian.family if guardian else None,
-            environment=os.environ,
-            write_stderr=stderr.write,
-            policy=policy(settings),
-            observers=observers(recorder),
-        )
+        host = HostServer(writer, tap=host_tap(group, recorder))
+        daemon = daemon_for(group, host, settings, guardian, recorder, stderr)
         await group.start(watch_signals, ending, daemon)
         operations = Operations(daemon, group, defaults=settings.defaults)
         await _serve(host, reader, operations, ending)
@@ -128,6 +116,38 @@ async def _stream(
     return ending.code or 0
 
 
+def host_tap(group: TaskGroup, recorder: "Recorder | None") -> Tap | None:
+    """The recorder at its work, and what takes down the host's packets."""
+    if recorder is None:
+        return None
+    group.start_soon(recorder.run)
+    return recorder.tap("host", framing="packets")
+
+
+def daemon_for(
+    group: TaskGroup,
+    host: HostServer,
+    settings: Settings,
+    guardian: Guardian | None,
+    recorder: "Recorder | None",
+    stderr: stdio.Stderr,
+) -> Daemon:
+    """The daemon that the settings ask for; its work goes on in `group`."""
+    return Daemon(
+        group,
+        host,
+        family=guardian.family if guardian else None,
+        environment=os.environ,
+        write_stderr=stderr.write,
+        policy=Policy(
+            mcp=settings.mcp_proxy == "auto",
+            model=settings.model_proxy == "auto",
+            intercept=settings.intercept,
+        ),
+        observers=observers(recorder),
+    )
+
+
 def observers(recorder: "Recorder | None") -> Observers:
     """What a daemon tells its recorder."""
     if recorder is None:
@@ -138,15 +158,6 @@ def observers(recorder: "Recorder | None") -> Observers:
     heads = partial(recorder.record, "mcp", "http")
     exchanges = exchange_tap(recorder)
     return Observers(recorder.taps, recorder.record, exchanges, recorder.secret, mcp, heads)
-
-
-def policy(settings: Settings) -> Policy:
-    """What the settings say of the proxies."""
-    return Policy(
-        mcp=settings.mcp_proxy == "auto",
-        model=settings.model_proxy == "auto",
-        intercept=settings.intercept,
-    )
 
 
 async def _serve(

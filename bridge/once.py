@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from bridge import log
-from bridge.app import Ending, drain, observers, policy, recording, watch_signals
+from bridge.app import Ending, daemon_for, drain, host_tap, recording, watch_signals
 from bridge.config import Settings, backend
 from bridge.errors import BridgeError, UsageError, invalid_request, meant
 from bridge.host import responses
@@ -20,7 +20,6 @@ from bridge.io import stdio
 from bridge.io.guardian import Guardian
 from bridge.io.pipes import FdWriter
 from bridge.session import opening, quirks, translate
-from bridge.session.daemon import Daemon
 from bridge.session.jobs import PromptJob
 from bridge.session.session import Session
 from bridge.session.turn import TurnResult
@@ -73,20 +72,10 @@ async def _once(
     async with anyio.create_task_group() as group:
         group.start_soon(writer.run)
         group.start_soon(stderr.writer.run)
-        tap = None
-        if recorder is not None:
-            group.start_soon(recorder.run)
-            tap = recorder.tap("host", framing="packets")
+        tap = host_tap(group, recorder)
+        if tap is not None:
             tap("in", codec.encode({"operation": "prompt", "config": config}))
-        daemon = Daemon(
-            group,
-            HostServer(writer),
-            family=guardian.family if guardian else None,
-            environment=os.environ,
-            write_stderr=stderr.write,
-            policy=policy(settings),
-            observers=observers(recorder),
-        )
+        daemon = daemon_for(group, HostServer(writer), settings, guardian, recorder, stderr)
         await group.start(watch_signals, ending, daemon)
 
         async def prompt() -> None:
