@@ -141,6 +141,7 @@ class Call:
             looked_at = 0
             while True:
                 if not (end := http_head.find_end(data, looked_at)):
+                    http_head.check_response(data)
                     looked_at = len(data)
                     more = await (self._more() if self._idle_timeout else self._wire.receive())
                     if not more:

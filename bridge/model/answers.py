@@ -3,6 +3,7 @@
 Rule: the words name what is wrong and where, and hold no header, query or credential. Pure.
 """
 
+import re
 from typing import Literal
 
 from bridge.wire import codec
@@ -24,6 +25,7 @@ STATUSES: dict[Code, int] = {
     "internal": 500,
 }
 _CODES: dict[int, Code] = {status: code for code, status in STATUSES.items() if code != "limit"}
+_ANTHROPIC = re.compile(rb"^[^?]*/messages(?:/count_tokens|/batches(?:/[^?]*)?)?/?(?:\?|$)")
 JSON_TYPE = (b"Content-Type", b"application/json")
 
 
@@ -41,5 +43,4 @@ def refusal(status: int, message: str, target: bytes = b"") -> bytes:
 
 def is_anthropic(target: bytes) -> bool:
     """Whether a target is of the Anthropic Messages API."""
-    path = target.partition(b"?")[0].removesuffix(b"/")
-    return path.endswith((b"/messages", b"/messages/count_tokens", b"/messages/batches"))
+    return _ANTHROPIC.search(target) is not None

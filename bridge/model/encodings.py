@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from bridge.wire.http_head import members
+
 _CHUNK = 1 << 14
 
 
@@ -34,73 +36,88 @@ class Decoder(Protocol):
         ...
 
 
-class _Zlib:
-    """gzip and deflate, the latter with or without zlib's own header: servers do either."""
+class _Frames:
+    """An encoding whose frames may follow each other, by a decompressor for each: gzip, zstd; or of
+    one alone: deflate, br.
+    """
 
-    def __init__(self, gzip: bool) -> None:
-        self._gzip = gzip
-        self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 16) if gzip else None
+    def __init__(self, start: Callable[[bytes], Any], error: type[Exception], many: bool) -> None:
+        self._start, self._error, self._many = start, error, many
+        self._frame: Any = None
 
     def feed(self, data: bytes) -> bytes:
-        if not data:
-            return b""
-        if self._inflate is None:
-            wrapped = data[0] & 0x0F == 8
-            self._inflate = zlib.decompressobj(zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
-        try:
-            found = self._inflate.decompress(data)
-            while self._gzip and self._inflate.eof and self._inflate.unused_data:
-                rest = self._inflate.unused_data
-                self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
-                found += self._inflate.decompress(rest)
-        except zlib.error as error:
-            raise EncodingError(str(error)) from None
-        return found
+        found: list[bytes] = []
+        while data:
+            if self.whole:
+                if not self._many:
+                    raise EncodingError("something behind the end")
+                self._frame = None
+            if self._frame is None:
+                self._frame = self._start(data)
+            try:
+                found.append(self._frame.decompress(data))
+            except self._error as error:
+                raise EncodingError(str(error)) from None
+            data = self._frame.unused_data
+        return b"".join(found)
 
     @property
     def whole(self) -> bool:
-        return self._inflate is not None and self._inflate.eof
+        return self._frame is not None and self._frame.eof
 
 
-class _Library:
-    """br and zstd by a library's streaming decompressor."""
+class _Brotli:
+    """A brotli decompressor with zlib's names."""
 
-    def __init__(
-        self, feed: Callable[[bytes], bytes], finished: Callable[[], bool], error: type[Exception]
-    ) -> None:
-        self._feed = feed
-        self._finished = finished
-        self._error = error
+    def __init__(self, library: Any) -> None:
+        self._stream = library.Decompressor()
+        self.unused_data = b""
 
-    def feed(self, data: bytes) -> bytes:
-        try:
-            return self._feed(data) if data else b""
-        except self._error as error:
-            raise EncodingError(str(error)) from None
+    def decompress(self, data: bytes) -> bytes:
+        return self._stream.process(data)
 
     @property
-    def whole(self) -> bool:
-        return self._finished()
+    def eof(self) -> bool:
+        return self._stream.is_finished()
+
+
+def _gzip(_: bytes) -> Any:
+    return zlib.decompressobj(zlib.MAX_WBITS | 16)
+
+
+def _deflate(data: bytes) -> Any:
+    """With or without zlib's own header: servers do either."""
+    wrapped = data[0] & 0x0F == 8
+    return zlib.decompressobj(zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
 
 
 def decoder(encoding: bytes) -> Decoder:
     """A decoder for a Content-Encoding's value. Raises EncodingError for one not known here."""
     name = encoding.strip().lower()
     if name in (b"gzip", b"x-gzip"):
-        return _Zlib(True)
+        return _Frames(_gzip, zlib.error, many=True)
     if name == b"deflate":
-        return _Zlib(False)
+        return _Frames(_deflate, zlib.error, many=False)
     if name == b"br" and (library := _installed("brotli")) is not None:
-        brotli = library.Decompressor()
-        return _Library(brotli.process, brotli.is_finished, library.error)
+        return _Frames(lambda _: _Brotli(library), library.error, many=False)
     if name == b"zstd" and (library := _installed("zstandard")) is not None:
-        zstd = library.ZstdDecompressor().decompressobj()
-        return _Library(zstd.decompress, lambda: zstd.eof, library.ZstdError)
+        zstd = library.ZstdDecompressor()
+        return _Frames(lambda _: zstd.decompressobj(), library.ZstdError, many=True)
     raise EncodingError(f"content encoding {name.decode('latin-1')!r} cannot be read here")
 
 
 def decode(encoding: bytes, body: bytes | bytearray, limit: int) -> bytearray:
-    """The whole body, decoded. Raises EncodingError, TooLong."""
+    """The whole body, decoded: from the last encoding of a list to the first. Raises EncodingError,
+    TooLong.
+    """
+    found = body
+    for name in reversed(members(encoding)):
+        if name != b"identity":
+            found = _decode(name, found, limit)
+    return bytearray(found)
+
+
+def _decode(encoding: bytes, body: bytes | bytearray, limit: int) -> bytearray:
     stream = decoder(encoding)
     found = bytearray()
     for start in range(0, len(body), _CHUNK):

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl
 
-from bridge.wire import codec
+from bridge.wire import codec, sse
 from bridge.wire.http_head import Headers
 
 LONGEST = 300
@@ -45,10 +45,7 @@ def words(body: dict[str, Any]) -> str | None:
 
 def of_answer(status: int, text: bytes) -> str:
     """The words of an answer with an error's status, from its body."""
-    try:
-        value = codec.decode(text)
-    except codec.JSONError:
-        value = None
+    value = _value(text)
     if isinstance(value, list) and value:
         # Gemini's stream without SSE.
         value = value[0]  # pyright: ignore[reportUnknownVariableType]
@@ -57,6 +54,18 @@ def of_answer(status: int, text: bytes) -> str:
         if found:
             return str(found)  # pyright: ignore[reportUnknownArgumentType]
     return _MARKUP.sub(" ", text[:20_000].decode(errors="replace")).strip() or f"status {status}"
+
+
+def _value(text: bytes) -> Any:
+    """What an error's body says: the JSON, or that of the first of the events which are; None for
+    other text.
+    """
+    for each in (text, *(event.data for event in sse.Parser().feed(text + b"\n\n"))):
+        try:
+            return codec.decode(each)
+        except codec.JSONError:
+            continue
+    return None
 
 
 def shown(words: str, headers: Headers, target: bytes) -> str:

@@ -155,7 +155,7 @@ class Relay:
             return
         status = answers.STATUSES[code]
         self._record.answered(status, limit)
-        body = answers.error(code, message, anthropic=self._kind.dialect == "anthropic")
+        body = answers.error(code, message, anthropic=answers.is_anthropic(self._target))
         await exchange.respond(status, [answers.JSON_TYPE], body)
 
     def _headers(self, *, upgrade: bool = False) -> Headers:

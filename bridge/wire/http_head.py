@@ -119,6 +119,14 @@ def find_end(data: bytes, looked_at: int = 0) -> int:
     return 0
 
 
+def check_response(data: bytes) -> None:
+    """Raises BadHead for the beginning of what can become no response's head: of a server that
+    speaks another protocol the end of a head would be waited for.
+    """
+    if data[:7] != b"HTTP/1."[: len(data)]:
+        raise BadHead("malformed status line")
+
+
 def _check_size(data: bytes) -> None:
     if len(data) > HEAD_LIMIT:
         raise BadHead(f"a head of more than {HEAD_LIMIT} bytes", 431)

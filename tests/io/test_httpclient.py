@@ -99,7 +99,6 @@ CUTS = [
     (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab", Cut, "2 bytes before its end"),
     (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", Cut, "last chunk"),
     (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", Cut, "chunked framing"),
-    (b"SSH-2.0-OpenSSH\r\n", UpstreamError, "without an answer"),
     (
         b"HTTP/1.1 200 OK\nContent-Length: 0\n\n",
         UpstreamError,
@@ -117,6 +116,17 @@ async def test_an_answer_that_is_none_is_an_error(answer: bytes, kind: type, wor
 
     async with upstream(script) as port:
         with pytest.raises(kind, match=words):
+            await get(port)
+
+
+@pytest.mark.parametrize("banner", [b"SSH-2.0-OpenSSH\r\n", b"-ERR unknown command\r\n", b"220 "])
+async def test_a_server_of_another_protocol_is_not_waited_for(banner: bytes) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.send(banner)
+        await peer.rest()
+
+    async with upstream(script) as port:
+        with pytest.raises(UpstreamError, match="broken head: malformed status line"):
             await get(port)
 
 

@@ -20,7 +20,10 @@ def test_the_shape_is_openai_s_or_anthropic_s() -> None:
         (b"/x/v1/messages", True),
         (b"/x/v1/messages/?beta=true", True),
         (b"/x/v1/messages/count_tokens?beta=true", True),
+        (b"/x/v1/messages/batches/b_1/results", True),
+        (b"/x/v1/messages/m_1", False),
         (b"/x/v1/chat/completions", False),
+        (b"/x/v1/chat/completions?to=/v1/messages", False),
         (b"", False),
     ],
 )

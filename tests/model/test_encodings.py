@@ -42,8 +42,35 @@ def test_what_is_encoded_is_decoded_in_any_pieces(name: bytes, content: bytes, d
     assert stream.whole
 
 
-def test_members_of_a_gzip_file_follow_each_other() -> None:
-    assert decode(b"gzip", gzip.compress(b"ab") + gzip.compress(b"cd"), 100) == b"abcd"
+@pytest.mark.parametrize("name", [b"gzip", b"zstd"])
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_frames_that_follow_each_other_are_one_body(name: bytes, size: int) -> None:
+    encoded = b"".join(map(ENCODERS[name], (b"ab", b"", b"cd")))
+    assert decode(name, encoded, 100) == b"abcd"
+    stream = decoder(name)
+    pieces = (encoded[start : start + size] for start in range(0, len(encoded), size))
+    assert b"".join(map(stream.feed, pieces)) == b"abcd"
+
+
+@pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])
+@pytest.mark.parametrize("junk", [b"\0", b"junk" * 10_000])
+def test_what_stands_behind_the_end_is_an_error(name: str, junk: bytes) -> None:
+    with pytest.raises(EncodingError):
+        decode(name.encode(), ENCODERS[name.encode()](b"hello") + junk, 1 << 20)
+
+
+@pytest.mark.parametrize(
+    "names, encode",
+    [
+        (b"gzip, identity", gzip.compress),
+        (b"identity,deflate ,", zlib.compress),
+        (b"deflate, GZIP", lambda data: gzip.compress(zlib.compress(data))),
+        (b"gzip, gzip", lambda data: gzip.compress(gzip.compress(data))),
+        (b"identity", bytes),
+    ],
+)
+def test_a_list_of_encodings_is_undone_from_the_last_on(names: bytes, encode) -> None:
+    assert decode(names, encode(b"hello"), 100) == b"hello"
 
 
 @pytest.mark.parametrize("name", [b"gzip", b"deflate", b"br", b"zstd"])
@@ -55,7 +82,7 @@ def test_what_is_cut_or_broken_is_an_error(name: bytes) -> None:
         decode(name, b"\xff\xff\xff" + encoded, 1 << 20)
 
 
-@pytest.mark.parametrize("name", [b"compress", b"gzip, br", b"aes128gcm", b"exi"])
+@pytest.mark.parametrize("name", [b"compress", b"aes128gcm", b"exi"])
 def test_another_encoding_is_named_in_the_error(name: bytes) -> None:
     with pytest.raises(EncodingError, match=name.decode()):
         decode(name, b"x", 100)

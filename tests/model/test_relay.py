@@ -179,7 +179,11 @@ async def test_an_upstream_that_is_down_gives_502_in_the_dialect_s_shape() -> No
 
         url = stand.proxy.mount(base, options=ModelOptions())
         stand.prefix = b"/" + url.rpartition("/")[2].encode()
-        for path, anthropic in ((b"/chat/completions", False), (b"/v1/messages", True)):
+        for path, anthropic in (
+            (b"/chat/completions", False),
+            (b"/v1/messages", True),
+            (b"/v1/messages/batches", True),
+        ):
             found = await stand.exchange(stand.request(NULL, path, b"Authorization: Bearer CANARY"))
             head, _, body = found.partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 502 Bad Gateway\r\n")

@@ -145,6 +145,14 @@ def test_a_part_that_can_become_no_head_is_refused_at_once(data: bytes, words: s
         http_head.find_end(data)
 
 
+@pytest.mark.parametrize("data", [b"HTTP/2 200", b"http/1.1", b"S", b"\r\nHTTP/1.1 200 OK"])
+def test_what_begins_as_no_response_is_refused_at_once(data: bytes) -> None:
+    for size in range(8):
+        http_head.check_response(b"HTTP/1.1"[:size])
+    with pytest.raises(BadHead, match="malformed status line"):
+        http_head.check_response(data)
+
+
 def test_a_head_s_end_is_found_however_it_comes() -> None:
     head = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
     for size in range(len(head)):

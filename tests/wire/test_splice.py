@@ -194,12 +194,12 @@ DEEP = b"[" * 3000 + b"]" * 3000
             b'"messages":[{"role":"assistant","content":""},%b]}',
         ),
         (
-            b'{"messages":[7,{"content":"x","role":"assistant","y":%b,"con\\u0074ent": null}],"z":%b}',
-            b'{"messages":[7,{"content":"x","role":"assistant","y":%b,"con\\u0074ent": ""}],"z":%b}',
+            b'{"messages":[{"role":"assistant","content":1,"y":%b,"con\\u0074ent": null}],"z":%b}',
+            b'{"messages":[{"role":"assistant","content":1,"y":%b,"con\\u0074ent": ""}],"z":%b}',
         ),
         (
-            b' { "x" : %b , "messages" : [ {"a":%b,"role":"assistant","content" :null} , "a" ] } \n',
-            b' { "x" : %b , "messages" : [ {"a":%b,"role":"assistant","content" :""} , "a" ] } \n',
+            b' { "x":%b , "messages" : [ {"a":%b,"role":"assistant","content" :null} , "a" ] } \n',
+            b' { "x":%b , "messages" : [ {"a":%b,"role":"assistant","content" :""} , "a" ] } \n',
         ),
     ],
 )
