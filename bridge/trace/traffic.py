@@ -36,6 +36,10 @@ class Exchange(msgspec.Struct):
     pieces: list[tuple[float, bytes]] = []
     partial: str = ""
     """Why a body is not whole, where it is not."""
+    decoded: bool = False
+    """Whether the response's body was written without its encoding."""
+    omitted: bool = False
+    """Whether a part of it was left out."""
     info: dict[str, Any] = {}
     """What the proxy said of it at its end (protocol_schemas.model.ModelEvent)."""
 
@@ -135,6 +139,8 @@ class Traffic:
                 exchange.status, exchange.reason = data.get("status", 0), data.get("reason", "")
                 exchange.response_headers = _headers(data)
             case "response_body":
+                exchange.decoded |= "decoded" in data
+                exchange.omitted |= "omitted" in data or "cut" in data
                 exchange.pieces.append((event.t, event.content or b""))
             case "end":
                 self._ended(exchange, data)

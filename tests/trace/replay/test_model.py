@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -68,6 +69,91 @@ def test_a_stream_that_broke_off_breaks_off(tmp_path: Path) -> None:
     with served(script, tmp_path) as url, pytest.raises(IncompleteRead) as caught:
         post(url)
     assert caught.value.partial == b"data: a\n\n"
+
+
+def raw(url: str, path: str = PATH, method: str = "POST") -> bytes:
+    """What comes back, to the end of the connection."""
+    host, port = url.removeprefix("http://").split(":")
+    request = (
+        f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    )
+    with socket.create_connection((host, int(port)), 20) as connection:
+        connection.sendall(request.encode())
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def recorded(
+    *pieces: dict[str, Any], headers: list[list[str]], method: str = "POST", **end: Any
+) -> Script:
+    """One exchange, as the recorder writes it."""
+    script = Script().add(
+        "model", "in", n=1, kind="request", data={"method": method, "target": PATH}
+    )
+    data = {"status": 200, "reason": "Fine", "headers": headers}
+    script.add("model", "in", n=1, kind="response", data=data)
+    for piece in pieces:
+        script.add("model", "in", n=1, kind="response_body", **piece)
+    outcome = {"outcome": "complete", "path": PATH, "status": 200} | end
+    return script.add("model", n=1, kind="end", data=outcome)
+
+
+LENGTH = ["Content-Length", "4"]
+GZIP = ["Content-Encoding", "gzip"]
+
+
+def test_a_body_as_it_came_has_the_headers_it_came_with(tmp_path: Path) -> None:
+    script = recorded({"text": "ab"}, {"text": "cd"}, headers=[GZIP, LENGTH])
+    with served(script, tmp_path) as url:
+        head, _, body = raw(url).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 Fine\r\nContent-Encoding: gzip\r\nContent-Length: 4")
+    assert body == b"abcd"
+
+
+def test_a_body_that_was_written_decoded_is_said_to_be_plain(tmp_path: Path) -> None:
+    piece = {"text": '{"a":1}', "data": {"decoded": "gzip"}}
+    with served(recorded(piece, headers=[GZIP, LENGTH]), tmp_path) as url:
+        answer = raw(url)
+    assert b"ontent-Encoding" not in answer
+    assert answer.endswith(b'7\r\n{"a":1}\r\n0\r\n\r\n')
+
+
+def test_a_body_that_was_left_out_is_not_made_up(tmp_path: Path) -> None:
+    piece = {"data": {"omitted": 4, "encoding": "br"}}
+    with served(recorded(piece, headers=[LENGTH]), tmp_path) as url:
+        answer = raw(url)
+    assert answer.startswith(b"HTTP/1.1 500 ")
+    assert b"not recorded as a whole: omitted (br)" in answer
+
+
+@pytest.mark.parametrize("outcome", ["cut", "gone", None])
+@pytest.mark.parametrize("headers", [[], [["content-length", "9"]]])
+def test_an_answer_without_an_end_gets_none(
+    tmp_path: Path, outcome: str | None, headers: list[list[str]]
+) -> None:
+    script = recorded({"text": "abcd"}, headers=headers, outcome=outcome)
+    if outcome is None:
+        script.records.pop()  # the recording was stopped meanwhile
+    with served(script, tmp_path) as url:
+        answer = raw(url)
+    assert answer.endswith(b"\r\n\r\nabcd" if headers else b"4\r\nabcd\r\n")
+
+
+def test_an_upstream_that_gave_no_answer_gives_none(tmp_path: Path) -> None:
+    script = recorded(headers=[], outcome="failed")
+    del script.records[1]
+    with served(script, tmp_path) as url:
+        assert raw(url) == b""
+
+
+def test_the_answer_to_a_head_request_has_its_length_and_no_body(tmp_path: Path) -> None:
+    with served(recorded(headers=[LENGTH], method="HEAD"), tmp_path) as url:
+        assert b"\r\nContent-Length: 4\r\n" in raw(url, method="HEAD")
+
+
+def test_what_the_proxy_refused_never_came_to_the_server(tmp_path: Path) -> None:
+    script = exchange(exchange(Script(), 1, outcome="refused", status=400), 2, "yes")
+    with served(script, tmp_path) as url:
+        assert post(url)[2] == "yes"
 
 
 def test_delays_are_kept_where_asked_for(tmp_path: Path) -> None:
