@@ -132,7 +132,8 @@ async def _prompt(session: Session, config: Config) -> responses.Response:
             path.write_text(session.session_id or "", encoding="utf-8")
     except BridgeError as error:
         return responses.failure(request, error)
-    except (OSError, UnicodeError) as error:
+    except (OSError, ValueError) as error:
+        # Not text there, or a path that can be none.
         reason = error.strerror if isinstance(error, OSError) else f"not text: {error}"
         words = f"session_path {config.session_path}: {reason}"
         return responses.failure(request, BridgeError(words, code="invalid_request"))

@@ -69,7 +69,7 @@ def launch(
         )
         ours = [fd for fd in (our_in, our_out, our_err) if fd is not None]
     except (OSError, ValueError, TypeError) as error:
-        raise _spawn_failed(_why(error, argv[0], env, cwd)) from None
+        raise _spawn_failed(_why(error, argv, env, cwd)) from None
     else:
         return Launched(child, our_in, our_out, our_err)
     finally:
@@ -91,11 +91,34 @@ def _spawn_failed(message: str) -> BridgeError:
     return BridgeError(message, code="spawn_failed", origin="agent")
 
 
-def _why(error: Exception, command: str, env: Mapping[str, str], cwd: str | None) -> str:
-    """What kept `command` from starting, and what to do about it."""
+def _unfit(argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> str:
+    """Which of what a process is given no process can get; its own value is not repeated."""
+    for name, value in env.items():
+        if not name or "=" in name or not _is_plain(name):
+            return f"the environment variable {name!r}: a name must be text without = and NUL"
+        if not _is_plain(value):
+            return f"the value of the environment variable {name!r} must be text without NUL"
+    for number, argument in enumerate(argv):
+        if not _is_plain(argument):
+            return f"argument {number} of the command must be text without NUL"
+    return f"the working directory {cwd!r} must be text without NUL"
+
+
+def _is_plain(text: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(text)
+    except (UnicodeEncodeError, TypeError):
+        return False
+
+
+def _why(error: Exception, argv: Sequence[str], env: Mapping[str, str], cwd: str | None) -> str:
+    """What kept a command from starting, and what to do about it."""
+    command = argv[0]
     at = f"cannot start {command!r}: "
     if not isinstance(error, OSError):
-        return f"{at}{error}; its arguments and environment must be text without NUL characters"
+        return f"{at}{_unfit(argv, env, cwd)}"
+    if cwd is not None and os.path.exists(cwd) and not os.path.isdir(cwd):
+        return f"{at}the working directory {cwd!r} is a file; give a directory as cwd"
     if cwd is not None and not os.path.isdir(cwd):
         return f"{at}the working directory {cwd!r} does not exist; create it or give another cwd"
     if cwd is not None and not os.access(cwd, os.X_OK):

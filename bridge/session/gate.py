@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import anyio
 
@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 TIMEOUT = 120.0
 """Seconds for one verdict."""
 _CEILING = 1 << 20
+_AS_IS = "/?:@!$&'()*+,;=%~"
+"""What stays in a target beside letters and digits; the rest, spaces too, is escaped."""
 
 Verdict = Literal["allow", "deny", "stop"]
 
 
 class Gate:
-    """The gate of one session. Raises BridgeError(invalid_request) for a URL that is not HTTP."""
+    """The gate of one session. Raises BridgeError(invalid_request) for a URL that is not HTTP, and
+    for a secret that cannot be a header's."""
 
     def __init__(
         self,
@@ -38,15 +41,22 @@ class Gate:
     ) -> None:
         self.interception = interception
         self._note = note
-        url = urlsplit(interception.url)
         try:
+            url = urlsplit(interception.url)
             self._port = url.port or {"http": 80, "https": 443}[url.scheme]
         except (KeyError, ValueError):
+            url = None
+        if url is None or not url.hostname:
             raise invalid_request(
-                "config.tool_interception.url is not an http(s) URL with a valid port"
-            ) from None
-        self._scheme, self._host = url.scheme, url.hostname or ""
-        self._target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+                "config.tool_interception.url is not an http(s) URL with a host and a valid port"
+            )
+        if not interception.secret.isprintable():
+            raise invalid_request(
+                "config.tool_interception.secret has characters that no header can carry"
+            )
+        self._scheme, self._host = url.scheme, url.hostname
+        target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+        self._target = quote(target, safe=_AS_IS)
         self._pool: Pool | None = None
 
     async def verdict(self, tool_call_id: str, arguments: Any) -> Verdict:

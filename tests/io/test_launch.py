@@ -93,7 +93,8 @@ def test_a_missing_working_directory_is_named_and_not_the_command(tmp_path: Path
     words = failure(["true"], cwd=str(tmp_path / "gone"))
     assert f"the working directory '{tmp_path / 'gone'}' does not exist" in words
     (tmp_path / "file").touch()
-    assert "does not exist" in failure(["true"], cwd=str(tmp_path / "file"))
+    words = failure(["true"], cwd=str(tmp_path / "file"))
+    assert f"the working directory '{tmp_path / 'file'}' is a file" in words
 
 
 @pytest.mark.parametrize("argv", [[], [""]])
@@ -102,10 +103,16 @@ def test_an_empty_command_is_refused(argv):
 
 
 def test_text_that_no_program_can_be_given_is_refused():
-    assert "NUL" in failure(["true", "a\0b"])
-    assert "NUL" in failure(["true"], {**ENV, "A": "a\0b"})
-    assert "must be text" in failure(["true", "\ud83d"])
-    assert "must be text" in failure(["true", 7])  # type: ignore[list-item]
+    assert "argument 1 of the command must be text without NUL" in failure(["true", "a\0b"])
+    assert "argument 0 of the command must be text" in failure(["tr\0ue"])
+    assert "argument 2 of the command must be text" in failure(["true", "a", "\ud83d"])
+    assert "argument 1 of the command must be text" in failure(["true", 7])  # type: ignore[list-item]
+    assert "the working directory 'a\\x00b' must be text" in failure(["true"], cwd="a\0b")
+    words = failure(["true"], {**ENV, "A": "CANARY\0b"})
+    assert "the value of the environment variable 'A' must be text without NUL" in words
+    assert "CANARY" not in words
+    for name in ("A=B", "A\0", "\ud83d"):
+        assert f"the environment variable {name!r}" in failure(["true"], {**ENV, name: "x"})
 
 
 def test_arguments_that_are_too_large_together_are_said_to_be():

@@ -170,9 +170,30 @@ async def test_being_cancelled_is_not_a_denial() -> None:
         gate.close()
 
 
-@pytest.mark.parametrize("url", ["", "tool", "ftp://x/tool", "http://x:99999/", "file:///tool"])
+@pytest.mark.parametrize(
+    "url",
+    ["", "tool", "ftp://x/tool", "http://x:99999/", "file:///tool", "http:///tool", "http://[::1"],
+)
 def test_a_url_that_is_not_http_is_refused_when_it_is_given(url: str) -> None:
     with pytest.raises(BridgeError, match="tool_interception") as caught:
         asking(url)
     assert caught.value.code == "invalid_request"
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("secret", ["CANARY\r\nX-Other: 1", "CANARY\n", "CANARY\0", "\ud800CANARY"])
+def test_a_secret_that_no_header_can_carry_is_refused_and_not_shown(secret: str) -> None:
+    with pytest.raises(BridgeError, match=r"tool_interception\.secret") as caught:
+        asking("http://127.0.0.1:1/", secret)
+    assert caught.value.code == "invalid_request"
+    assert "CANARY" not in str(caught.value)
+
+
+async def test_a_target_is_escaped_and_what_was_escaped_stays() -> None:
+    with answering(http("200 OK", b'{"action":"allow"}')) as (url, asked):
+        gate = asking(url.replace("tool?x=1", "a b/\u00e9/%20?q=\u00fc&r=a%2Fb#part"), "\u00e9")
+        assert await gate.verdict("c", {}) == "allow"
+        gate.close()
+    head = asked[0].split(b"\r\n")
+    assert head[0] == b"POST /a%20b/%C3%A9/%20?q=%C3%BC&r=a%2Fb HTTP/1.1"
+    assert "Authorization: Bearer \u00e9".encode() in head
