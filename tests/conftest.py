@@ -1,6 +1,7 @@
 """Shared fixtures: every async test runs on asyncio, uvloop and trio."""
 
 import os
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.peers.host import Host
+from tests.peers.processes import kill_all, marked
 
 # Two cores are shared by many: how long an example takes says nothing here.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -26,6 +28,16 @@ LOOPS = [
 @pytest.fixture(params=LOOPS)
 def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     return request.param
+
+
+@pytest.fixture
+def mark() -> Iterator[str]:
+    """For `MARKER` in the environment of a test's processes, of which none may be left behind."""
+    mark = uuid.uuid4().hex
+    yield mark
+    left = marked(mark)
+    kill_all(left)
+    assert left == []
 
 
 Spawn = Callable[..., Host]

@@ -1,7 +1,6 @@
 """bridge.agent.terminals: terminal/* with real processes on three loops."""
 
 import os
-import uuid
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,8 @@ from bridge.agent import terminals as module
 from bridge.agent.terminals import Terminals, last_characters
 from bridge.errors import RequestFailed
 from bridge.io.process import Family
-from tests.io.tree import alive, carriers, kill_all, until
+from tests.io.tree import until
+from tests.peers.processes import MARKER, alive, marked
 
 
 class Client:
@@ -56,20 +56,11 @@ async def serving(mark: str, cwd: Path):
         terminals = Terminals(
             group,
             family=Family(),
-            environment={"PATH": os.environ["PATH"], "TEST_MARK": mark, "CLAUDECODE": "1"},
+            environment={"PATH": os.environ["PATH"], MARKER: mark, "CLAUDECODE": "1"},
             cwd=str(cwd),
         )
         yield Client(terminals)
         await terminals.release_all()
-
-
-@pytest.fixture
-def mark():
-    mark = uuid.uuid4().hex
-    yield mark
-    left = carriers(mark)
-    kill_all(left)
-    assert left == []
 
 
 OK = {"exitCode": 0, "signal": None}
@@ -199,7 +190,7 @@ async def test_a_killed_terminal_stays_valid(mark, tmp_path):
         assert shown == {"output": "started\n", "truncated": False, "exitStatus": status}
         assert await client.ask("kill", terminalId=ident) == {}
         assert await client.ask("release", terminalId=ident) == {}
-        assert carriers(mark) == []
+        assert marked(mark) == []
 
 
 @pytest.mark.anyio
@@ -226,7 +217,7 @@ async def test_release_ends_the_command_and_forgets_the_terminal(mark, tmp_path)
             await anyio.wait_all_tasks_blocked()
             assert await client.ask("release", terminalId=ident) == {}
         assert statuses == [{"exitCode": None, "signal": "SIGTERM"}]
-        assert carriers(mark) == []
+        assert marked(mark) == []
         for name in ("output", "wait_for_exit", "kill", "release"):
             error = await client.refused(name, terminalId=ident)
             assert (error.code, ident in error.message) == (-32002, True)
@@ -272,11 +263,11 @@ async def test_the_end_of_the_session_releases_all(mark, tmp_path):
     async with serving(mark, tmp_path) as client:
         for _ in range(3):
             await client.create("trap '' TERM; setsid sleep 1000 & sleep 1000")
-        await until(lambda: len(carriers(mark)) >= 6)
+        await until(lambda: len(marked(mark)) >= 6)
         with anyio.CancelScope() as scope:
             scope.cancel()
             await client.terminals.release_all()
-        assert carriers(mark) == []
+        assert marked(mark) == []
 
 
 @pytest.mark.anyio
@@ -292,7 +283,7 @@ async def test_a_terminal_on_its_way_when_the_session_ends_is_not_left(mark, tmp
                 tasks.start_soon(create)
             await anyio.lowlevel.checkpoint()
             await client.terminals.release_all()
-        assert carriers(mark) == []
+        assert marked(mark) == []
         await create()
     assert {error.code for error in refusals} == {-32603}
     assert all("the session is over" in error.message for error in refusals)
@@ -304,7 +295,7 @@ async def test_a_group_that_is_cancelled_leaves_no_process(mark, tmp_path):
         terminals = Terminals(
             group,
             family=Family(),
-            environment={"PATH": os.environ["PATH"], "TEST_MARK": mark},
+            environment={"PATH": os.environ["PATH"], MARKER: mark},
             cwd=str(tmp_path),
         )
         client = Client(terminals)

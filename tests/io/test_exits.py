@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from bridge.io.exits import ExitStatus, exit_of, peek
-from tests.io.tree import until_sync
+from tests.peers.processes import wait_until
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_the_end_is_seen(script, status, waitid, child: Callable, monkeypatch):
     if not waitid:
         monkeypatch.delattr(os, "waitid")
     process = child(script)
-    until_sync(lambda: peek(process) is not None)
+    assert wait_until(lambda: peek(process) is not None)
     assert peek(process) == peek(process) == status
     assert (process.returncode is None) == waitid
 

@@ -6,12 +6,11 @@ import select
 import signal
 import subprocess
 import sys
-import uuid
 from pathlib import Path
 
 import pytest
 
-from tests.io.tree import alive, carriers, kill_all, until_sync
+from tests.peers.processes import MARKER, alive, marked, wait_until
 
 LOOPS = {
     "asyncio": ["asyncio", {}],
@@ -36,7 +35,7 @@ class Daemon:
             [sys.executable, "-m", "tests.io.guarded", json.dumps(LOOPS[loop]), *scripts],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "TEST_MARK": mark},
+            env={**os.environ, MARKER: mark},
             cwd=ROOT,
             start_new_session=True,
         )
@@ -66,15 +65,6 @@ class Daemon:
 
 
 @pytest.fixture
-def mark():
-    mark = uuid.uuid4().hex
-    yield mark
-    left = carriers(mark)
-    kill_all(left)
-    assert left == []
-
-
-@pytest.fixture
 def start(mark: str):
     daemons: list[Daemon] = []
 
@@ -88,7 +78,7 @@ def start(mark: str):
         daemon.process.wait()
         daemon.process.stdin.close()
         daemon.process.stdout.close()
-        until_sync(lambda pid=daemon.guardian: not alive(pid))
+        assert wait_until(lambda pid=daemon.guardian: not alive(pid))
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -98,8 +88,8 @@ def test_a_daemon_killed_with_its_group_leaves_nothing(loop, start, mark):
     assert all(alive(pid) for pid in daemon.pids)
     daemon.kill()
     assert daemon.at_end_of_stdout()
-    until_sync(lambda: not any(map(alive, [*daemon.pids, daemon.guardian])), within=2)
-    assert carriers(mark) == []
+    assert wait_until(lambda: not any(map(alive, [*daemon.pids, daemon.guardian])), 2)
+    assert marked(mark) == []
 
 
 def test_the_end_of_stdout_does_not_wait_for_the_guardian(start, mark):
@@ -109,7 +99,7 @@ def test_the_end_of_stdout_does_not_wait_for_the_guardian(start, mark):
     assert daemon.at_end_of_stdout()
     assert all(alive(pid) for pid in daemon.pids)
     os.kill(daemon.guardian, signal.SIGCONT)
-    until_sync(lambda: not any(map(alive, daemon.pids)))
+    assert wait_until(lambda: not any(map(alive, daemon.pids)))
 
 
 def test_the_guardian_holds_nothing_of_the_daemon_s(start):
@@ -138,17 +128,17 @@ def test_signals_do_not_keep_the_guardian_from_its_work(start):
         os.kill(daemon.guardian, sig)
     assert alive(daemon.guardian)
     daemon.kill()
-    until_sync(lambda: not any(map(alive, daemon.pids)))
+    assert wait_until(lambda: not any(map(alive, daemon.pids)))
 
 
 def test_two_daemons_do_not_disturb_each_other(start):
     first = start("uvloop", *TREES.values())
     second = start("uvloop", *TREES.values())
     first.kill()
-    until_sync(lambda: not any(map(alive, [*first.pids, first.guardian])))
+    assert wait_until(lambda: not any(map(alive, [*first.pids, first.guardian])))
     assert all(map(alive, [*second.pids, second.guardian]))
     second.kill()
-    until_sync(lambda: not any(map(alive, [*second.pids, second.guardian])))
+    assert wait_until(lambda: not any(map(alive, [*second.pids, second.guardian])))
 
 
 def test_of_a_daemon_inside_a_daemon_nothing_is_left_either(start, mark):
@@ -156,16 +146,16 @@ def test_of_a_daemon_inside_a_daemon_nothing_is_left_either(start, mark):
     inner = f"{sys.executable} -m tests.io.guarded '{json.dumps(LOOPS['asyncio'])}' \"{tree}\""
     outer = start("asyncio", f"{inner} | while read line; do echo $line; done")
     # The inner one, its guardian, the pipe's reader, its shell and what that started.
-    until_sync(lambda: len(carriers(mark)) >= 7)
+    assert wait_until(lambda: len(marked(mark)) >= 7)
     outer.kill()
-    until_sync(lambda: carriers(mark) == [])
+    assert wait_until(lambda: marked(mark) == [])
 
 
 def test_an_orphan_without_mark_is_known_to_the_guardian_after_the_chores(start):
     daemon = start("asyncio", f"read go; setsid -f {WASHED}; cat")
     assert daemon.order("chores") == "done"
     daemon.kill()
-    until_sync(lambda: not any(map(alive, daemon.pids)))
+    assert wait_until(lambda: not any(map(alive, daemon.pids)))
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -174,7 +164,7 @@ def test_when_a_daemon_has_ended_in_order_nothing_is_left_for_a_moment(loop, sta
     daemon.process.stdin.close()
     daemon.process.wait(30)
     assert not any(map(alive, [*daemon.pids, daemon.guardian]))
-    assert carriers(mark) == []
+    assert marked(mark) == []
     assert daemon.process.returncode == 0
 
 
@@ -183,7 +173,7 @@ def test_what_the_daemon_did_not_stop_is_gone_before_it_is(start, mark):
     daemon.order("abandon")
     daemon.process.wait(30)
     assert not any(map(alive, [*daemon.pids, daemon.guardian]))
-    assert carriers(mark) == []
+    assert marked(mark) == []
 
 
 def test_a_helper_that_is_spared_outlives_the_daemon(start):
@@ -194,7 +184,7 @@ def test_a_helper_that_is_spared_outlives_the_daemon(start):
     assert not any(map(alive, [*daemon.pids, daemon.guardian]))
     assert alive(helper)
     os.kill(helper, signal.SIGKILL)
-    until_sync(lambda: not alive(helper))
+    assert wait_until(lambda: not alive(helper))
 
 
 @pytest.mark.parametrize("count", range(1, 9))
@@ -203,5 +193,5 @@ def test_a_daemon_killed_while_it_starts_and_stops_children_leaves_nothing(count
     for _ in range(count):
         assert daemon.line() == "one more"
     daemon.kill()
-    until_sync(lambda: not alive(daemon.guardian))
-    assert carriers(mark) == []
+    assert wait_until(lambda: not alive(daemon.guardian))
+    assert marked(mark) == []

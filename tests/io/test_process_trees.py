@@ -1,45 +1,16 @@
 """bridge.io.process: of whatever tree a child grew, nothing is left when it has been stopped."""
 
-import os
 import sys
-import uuid
 from collections.abc import Callable
 
 import anyio
 import pytest
 
 from bridge.io.process import ExitStatus, Family, Process, spawn
-from tests.io.tree import alive, carriers, kill_all, lines, until
+from tests.io.tree import lines, shell, until
+from tests.peers.processes import alive, marked
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def env() -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "TEST_MARK": uuid.uuid4().hex}
-
-
-@pytest.fixture
-def left(env: dict[str, str]):
-    """Who carries this test's mark; asserted to be nobody when the test is over."""
-
-    def pids() -> list[int]:
-        return carriers(env["TEST_MARK"])
-
-    yield pids
-    remaining = pids()
-    kill_all(remaining)
-    assert remaining == []
-
-
-@pytest.fixture(autouse=True, scope="module")
-def adopting() -> None:
-    """The first spawn of a process makes it adopt orphans, a moment too late for its own."""
-    Family()._adopt_orphans()
-
-
-def shell(script: str) -> list[str]:
-    return ["sh", "-c", script]
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("adopting")]
 
 
 async def stopped_gently(child: Process) -> None:
@@ -63,17 +34,17 @@ TREES = {
 
 @pytest.mark.parametrize("tree", TREES)
 @pytest.mark.parametrize("stop", [stopped_gently, stopped_at_once])
-async def test_nothing_is_left_of(tree: str, stop: Callable, env, left):
+async def test_nothing_is_left_of(tree: str, stop: Callable, env, mark):
     async with spawn(shell(f"{TREES[tree]} cat"), env=env, family=Family(exclusive=True)) as child:
         (worker,) = await lines(child, 1)
         with anyio.fail_after(20):
             await stop(child)
-        assert left() == []
+        assert marked(mark) == []
         assert not alive(int(worker))
 
 
 @pytest.mark.parametrize("tree", TREES)
-async def test_nothing_is_left_where_the_launcher_died_first_of(tree: str, env, left):
+async def test_nothing_is_left_where_the_launcher_died_first_of(tree: str, env, mark):
     async with spawn(
         shell(f"{TREES[tree]} exit 5"), env=env, family=Family(exclusive=True)
     ) as child:
@@ -81,11 +52,11 @@ async def test_nothing_is_left_where_the_launcher_died_first_of(tree: str, env, 
         assert await child.wait() == ExitStatus(5, None)
         with anyio.fail_after(20):
             await child.stop(eof=10, term=0.05)
-        assert left() == []
+        assert marked(mark) == []
         assert not alive(int(worker))
 
 
-async def test_a_sole_survivor_gets_the_term_before_the_kill(env, left, tmp_path):
+async def test_a_sole_survivor_gets_the_term_before_the_kill(env, tmp_path):
     note = tmp_path / "note"
     tidy = f"trap 'echo tidied > {note}; exit' TERM; echo up; while :; do sleep 0.01; done"
     async with spawn(
@@ -97,7 +68,7 @@ async def test_a_sole_survivor_gets_the_term_before_the_kill(env, left, tmp_path
     assert note.read_text() == "tidied\n"
 
 
-async def test_one_session_s_end_leaves_the_others_alone(env, left):
+async def test_one_session_s_end_leaves_the_others_alone(env):
     family = Family(exclusive=True)
     tree = shell("setsid sh -c 'echo $$; exec sleep 1000' & wait")
     async with spawn(tree, env=env, family=family) as first:
@@ -132,7 +103,7 @@ time.sleep(1000)
 
 
 @pytest.mark.parametrize("argument", [[], ["setsid"]])
-async def test_one_that_forks_and_dies_again_and_again_is_caught(argument, env, left, monkeypatch):
+async def test_one_that_forks_and_dies_again_and_again_is_caught(argument, env, monkeypatch):
     monkeypatch.setattr("bridge.io.family._UNREAPED_AFTER", 0)
     family = Family(exclusive=True)
     argv = [sys.executable, "-I", "-S", "-c", HOPPER, *argument]
@@ -146,7 +117,7 @@ async def test_one_that_forks_and_dies_again_and_again_is_caught(argument, env, 
     family.chores()
 
 
-async def test_a_modest_fork_bomb_is_caught(env, left):
+async def test_a_modest_fork_bomb_is_caught(env):
     argv = [sys.executable, "-I", "-S", "-c", BOMB]
     async with spawn(argv, env=env, family=Family()) as child:
         await lines(child, 1)
@@ -155,7 +126,7 @@ async def test_a_modest_fork_bomb_is_caught(env, left):
             assert await child.stdout.receive() == b""
 
 
-async def test_a_machine_without_room_for_a_thread_is_no_obstacle(env, left, monkeypatch):
+async def test_a_machine_without_room_for_a_thread_is_no_obstacle(env, monkeypatch):
     async def full(*args: object, **options: object) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -167,7 +138,7 @@ async def test_a_machine_without_room_for_a_thread_is_no_obstacle(env, left, mon
         assert not alive(int(worker))
 
 
-async def test_without_proc_the_group_and_the_descendants_are_still_ended(env, left, monkeypatch):
+async def test_without_proc_the_group_and_the_descendants_are_still_ended(env, monkeypatch):
     monkeypatch.setattr("bridge.io.proctable.PROC", "/nonexistent")
     monkeypatch.setattr("bridge.io.family.PROC", "/nonexistent")
     tree = shell("setsid sh -c 'echo $$; exec sleep 1000' & wait")
@@ -178,7 +149,7 @@ async def test_without_proc_the_group_and_the_descendants_are_still_ended(env, l
         assert child.status is not None
 
 
-async def test_without_proc_and_ps_the_group_is_still_ended(env, left, monkeypatch):
+async def test_without_proc_and_ps_the_group_is_still_ended(env, mark, monkeypatch):
     monkeypatch.setattr("bridge.io.proctable.PROC", "/nonexistent")
     monkeypatch.setattr("bridge.io.family.PROC", "/nonexistent")
     monkeypatch.setattr("bridge.io.proctable._processes_of_ps", list)
@@ -188,4 +159,4 @@ async def test_without_proc_and_ps_the_group_is_still_ended(env, left, monkeypat
         with anyio.fail_after(20):
             await child.stop(eof=0.01, term=0.01, kill=1000)
         assert child.status == ExitStatus(None, "SIGKILL")
-    await until(lambda: left() == [])
+    await until(lambda: marked(mark) == [])

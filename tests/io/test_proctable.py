@@ -20,7 +20,7 @@ from bridge.io.proctable import (
     processes,
     signal_groups,
 )
-from tests.io.tree import until_sync
+from tests.peers.processes import wait_until
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_name_made_to_confuse_does_not(tmp_path: Path):
 
 def test_a_zombie_is_dead_and_still_our_child(sleeper):
     sleeper.kill()
-    until_sync(lambda: (proc := look_up(sleeper.pid)) is not None and proc.dead)
+    assert wait_until(lambda: (proc := look_up(sleeper.pid)) is not None and proc.dead)
     assert sleeper.pid in [proc.pid for proc in children() if proc.dead]
     sleeper.wait()
     assert look_up(sleeper.pid) is None

@@ -1,9 +1,7 @@
-"""What the process tests share: who is alive, found without the code under test."""
+"""What the process tests share: scripts, waiting and counting, without the code under test."""
 
 import os
-import signal
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -11,13 +9,8 @@ import anyio
 from bridge.io.process import Process
 
 
-def alive(pid: int) -> bool:
-    """Whether the process exists and is more than a zombie."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
+def shell(script: str) -> list[str]:
+    return ["sh", "-c", script]
 
 
 def zombies() -> list[int]:
@@ -34,32 +27,11 @@ def zombies() -> list[int]:
     return found
 
 
-def carriers(mark: str) -> list[int]:
-    """The living processes with `mark` in their environment."""
-    found: list[int] = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                environ = (entry / "environ").read_bytes()
-            except OSError:
-                continue
-            if mark.encode() in environ and alive(int(entry.name)):
-                found.append(int(entry.name))
-    return found
-
-
 async def until(condition: Callable[[], bool], within: float = 10) -> None:
     """Waits for what no event tells of; fails after `within` seconds."""
     with anyio.fail_after(within):
         while not condition():  # noqa: ASYNC110
             await anyio.sleep(0.005)
-
-
-def until_sync(condition: Callable[[], bool], within: float = 10) -> None:
-    deadline = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.005)
 
 
 async def lines(process: Process, count: int) -> list[str]:
@@ -71,15 +43,6 @@ async def lines(process: Process, count: int) -> list[str]:
             assert chunk, f"stdout ended after {data!r}"
             data += chunk
     return data.decode().split("\n")[:count]
-
-
-def kill_all(pids: Iterable[int]) -> None:
-    """Clears up after a test that would otherwise leave something."""
-    for pid in pids:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
 
 
 def open_fds() -> int:

@@ -1,8 +1,10 @@
 """Which processes of a test live, known by a marker in their environment."""
 
 import os
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 MARKER = "ACP_TEST_MARKER"
@@ -46,6 +48,13 @@ def wait_until(condition: Callable[[], object], seconds: float = 20) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+def kill_all(pids: Iterable[int]) -> None:
+    """Clears up after a test that would otherwise leave something."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def survivors(marker: str, seconds: float) -> list[str]:
