@@ -279,6 +279,8 @@ class Relay:
             elif offered is not None and filterable(head):
                 await pass_on_filtered(exchange, call, head, record, offered)
             else:
+                if offered is not None and head.status == 200:
+                    record.warn("passed on with all its calls: in a content encoding, unasked")
                 await pass_on(exchange, call, head, record)
 
     def _lists(self, head: Response) -> bool:

@@ -55,19 +55,21 @@ async def pass_on_filtered(
     if stream:
         headers = [pair for pair in headers if pair[0].lower() != b"content-length"]
         await exchange.start(head.status, headers, reason=head.reason)
-    while (piece := await call.receive()) is not None:
-        await exchange.send(calls.feed(piece.data)) if stream else calls.feed(piece.data)
-        record.piece(piece.data)
-        if calls.held > CEILING:
-            raise UpstreamError(f"an answer of more than {CEILING} bytes")
-    rest = calls.end()
+    try:
+        while (piece := await call.receive()) is not None:
+            await exchange.send(calls.feed(piece.data)) if stream else calls.feed(piece.data)
+            record.piece(piece.data)
+            if calls.held > CEILING:
+                raise UpstreamError(f"an answer of more than {CEILING} bytes")
+        rest = calls.end()
+    finally:
+        record.changed(calls.changes)
     if stream:
         await exchange.send(rest)
     else:
         headers = reframed(headers, len(rest), plain=False)
         await exchange.start(head.status, headers, reason=head.reason, first=rest)
     await exchange.finish()
-    record.changed(calls.changes)
 
 
 async def tunnel(exchange: Exchange, call: Call, head: Response) -> None:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.model.call_filter import CallFilter, names
-from tests.model.harness import answer, standing
+from tests.model.harness import Stand, answer, read_request, standing
+from tests.raw import Peer
 
 OFFERED = frozenset({"good"})
 
@@ -116,6 +117,33 @@ async def test_a_stream_through_the_proxy(framing: str) -> None:
         assert event["outcome"] == "complete"
         assert {change["rule"] for change in event["changes"]} == {"unoffered_calls"}
         await peer.close()
+
+
+@pytest.mark.anyio
+async def test_what_was_changed_in_a_stream_that_broke_off_is_told() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 9999\r\n\r\n"
+
+    async def script(peer: Peer, stand: Stand) -> None:
+        await read_request(peer)
+        await peer.send(head + b"".join(STREAM))
+
+    async with standing(script, drop_unoffered_calls=True) as stand:
+        peer = await stand.dial()
+        await peer.send(stand.request(REQUEST))
+        await peer.rest()
+        event = await stand.event()
+        assert event["outcome"] == "cut"
+        assert {change["rule"] for change in event["changes"]} == {"unoffered_calls"}
+        await peer.close()
+
+
+@pytest.mark.anyio
+async def test_an_encoded_answer_is_passed_on_with_a_warning() -> None:
+    response = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\n\x1f\x8b\x08"
+    async with standing(answer(response), tap=True, drop_unoffered_calls=True) as stand:
+        assert await stand.exchange(stand.request(REQUEST)) == response
+        [warning] = [record for record in stand.taps if record[0] == "warning"]
+        assert "content encoding" in warning[4]["message"]
 
 
 @pytest.mark.anyio
