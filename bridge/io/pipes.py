@@ -14,7 +14,9 @@ from collections.abc import Callable
 import anyio
 import anyio.lowlevel
 
-CHUNK = 1 << 18
+CHUNK = 1 << 16
+"""Bytes read at once: what a pipe holds. From 128 KiB on malloc may ask the system for the memory
+of each read, and give it back: 10 µs for a message of which the read itself takes half a one."""
 _IOV = 64
 _COPIED = 1 << 16
 
