@@ -200,9 +200,9 @@ class Connection:
 
 
 def _unread(response: Response) -> bool:
-    """Whether the peer says that it could not read a message (JSON-RPC 2.0 §5: its id is null)."""
-    codes = (jsonrpc.PARSE_ERROR, jsonrpc.INVALID_REQUEST)
-    return response.error is not None and response.error.code in codes
+    """Whether the peer says that it could not read a line (JSON-RPC 2.0 §5: the id is null then).
+    Not so -32600, by which some refuse a response of ours that nothing waits for any more."""
+    return response.error is not None and response.error.code == jsonrpc.PARSE_ERROR
 
 
 class Pending:

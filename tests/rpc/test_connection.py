@@ -174,7 +174,7 @@ async def test_a_peer_that_could_not_read_a_call_has_answered_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("between", "code"), [(True, -32700), (False, -32601), (False, -32603), (False, None)]
+    ("between", "code"), [(True, -32700), (False, -32600), (False, -32601), (False, None)]
 )
 async def test_an_error_without_an_id_may_be_about_something_else(
     between: bool, code: int | None
