@@ -2,6 +2,8 @@
 
 import contextlib
 import socket
+from collections.abc import AsyncGenerator
+from typing import Any
 
 import anyio
 import pytest
@@ -24,6 +26,22 @@ async def get(pool: Pool, target: bytes = b"/") -> int:
         return head.status
 
 
+@contextlib.asynccontextmanager
+async def answering(answer: bytes = OK, **options: Any) -> AsyncGenerator[tuple[Pool, list[Peer]]]:
+    """A pool, its upstream, which answers every request so, and the connections it has had."""
+    connections: list[Peer] = []
+
+    async def script(peer: Peer) -> None:
+        connections.append(peer)
+        while await peer.until(b"\r\n\r\n"):
+            await peer.send(answer)
+
+    async with upstream(script) as port:
+        pool = Pool(Origin("http", "127.0.0.1", port), **options)
+        yield pool, connections
+        pool.close()
+
+
 @pytest.mark.parametrize(
     "origin, authority",
     [
@@ -39,37 +57,17 @@ def test_the_host_header_leaves_the_usual_port_out(origin: Origin, authority: st
 
 
 async def test_a_connection_is_used_again() -> None:
-    connections = 0
-
-    async def script(peer: Peer) -> None:
-        nonlocal connections
-        connections += 1
-        while await peer.until(b"\r\n\r\n"):
-            await peer.send(OK)
-
-    async with upstream(script) as port:
-        pool = Pool(Origin("http", "127.0.0.1", port))
+    async with answering() as (pool, connections):
         for _ in range(5):
             assert await get(pool) == 200
-        assert connections == 1
-        pool.close()
+        assert len(connections) == 1
 
 
 async def test_a_connection_that_was_idle_too_long_is_not_used() -> None:
-    connections = 0
-
-    async def script(peer: Peer) -> None:
-        nonlocal connections
-        connections += 1
-        while await peer.until(b"\r\n\r\n"):
-            await peer.send(OK)
-
-    async with upstream(script) as port:
-        pool = Pool(Origin("http", "127.0.0.1", port), idle_seconds=0)
+    async with answering(idle_seconds=0) as (pool, connections):
         for _ in range(3):
             assert await get(pool) == 200
-        assert connections == 3
-        pool.close()
+        assert len(connections) == 3
 
 
 async def test_connecting_is_bounded() -> None:
@@ -127,20 +125,10 @@ async def test_an_idle_connection_that_went_bad_is_not_used(leave: str) -> None:
     ],
 )
 async def test_a_connection_that_is_not_in_step_is_not_used_again(answer: bytes) -> None:
-    connections = 0
-
-    async def script(peer: Peer) -> None:
-        nonlocal connections
-        connections += 1
-        while await peer.until(b"\r\n\r\n"):
-            await peer.send(answer)
-
-    async with upstream(script) as port:
-        pool = Pool(Origin("http", "127.0.0.1", port))
+    async with answering(answer) as (pool, connections):
         for _ in range(3):
             assert await get(pool) == 200
-        assert connections == 3
-        pool.close()
+        assert len(connections) == 3
 
 
 async def test_so_many_at_a_time_and_no_more() -> None:

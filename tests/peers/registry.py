@@ -14,9 +14,10 @@ import tarfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote
+
+from tests.peers.servers import Quiet, threaded
 
 
 @dataclass
@@ -97,7 +98,7 @@ def npm_registry() -> Iterator[Registry]:
     """A registry; what it holds back is let go of at the end."""
     registry = Registry()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -113,18 +114,8 @@ def npm_registry() -> Iterator[Registry]:
                 self.end_headers()
                 self.wfile.write(body or b"{}")
 
-        def log_message(self, *arguments: object) -> None:
-            """Nothing: the test reads `asked`."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    registry.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield registry
-    finally:
-        registry.release.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with threaded(Handler) as registry.url:
+        try:
+            yield registry
+        finally:
+            registry.release.set()

@@ -95,6 +95,28 @@ def model_proxy(upstream: str, *arguments: str) -> Iterator[str]:
             process.wait(10)
 
 
+class Quiet(BaseHTTPRequestHandler):
+    """A handler that writes nothing to stderr: tests read what it was asked."""
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def threaded(handler: type[Quiet]) -> Iterator[str]:
+    """An HTTP server on loopback in threads of this process; its URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
 @dataclass
 class Gate:
     """A tool gate as verifiers has it: what it was asked, and how it decides."""
@@ -115,7 +137,7 @@ def tool_gate() -> Iterator[Gate]:
     """A gate on loopback; set `decide` before or between turns."""
     gate = Gate()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_POST(self) -> None:
             question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             gate.asked.append(question)
@@ -126,16 +148,6 @@ def tool_gate() -> Iterator[Gate]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *arguments: object) -> None:
-            """Nothing: the test reads `asked`."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    gate.url = f"http://127.0.0.1:{server.server_address[1]}/tool"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with threaded(Handler) as url:
+        gate.url = f"{url}/tool"
         yield gate
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
