@@ -14,7 +14,7 @@ from bridge.model.body import CEILING
 from bridge.model.call_filter import CallFilter
 from bridge.model.record import Silent
 from bridge.model.upstream import is_end_to_end, reframed, response_headers
-from bridge.wire.http_head import Response
+from bridge.wire.http_head import Response, members
 
 
 async def pass_on(exchange: Exchange, call: Call, head: Response, record: Silent) -> None:
@@ -39,8 +39,8 @@ async def pass_on(exchange: Exchange, call: Call, head: Response, record: Silent
 
 def filterable(head: Response) -> bool:
     """Whether calls can be taken out of this response: an answer, in an encoding we can read."""
-    encoding = head.fields.get(b"content-encoding", b"identity")
-    return head.status == 200 and encoding.lower() == b"identity"
+    encodings = members(head.fields.get(b"content-encoding"))
+    return head.status == 200 and all(name == b"identity" for name in encodings)
 
 
 async def pass_on_filtered(
