@@ -33,8 +33,17 @@ Tap = Callable[[str, bytes], None]
 Code = Literal["mcp_failed", "outcome_unknown", "timeout", "cancelled"]
 
 _CODES: dict[retry.Verdict, Code] = {"unknown": "outcome_unknown", "timeout": "timeout"}
-READS = Hints(read_only_hint=True)
-"""What holds of every request that only reads: lists, resources, prompts, completions."""
+_READS = Hints(read_only_hint=True)
+
+
+def reads() -> Hints:
+    """What holds of every request that only reads: lists, resources, prompts, completions."""
+    return _READS
+
+
+def unsaid() -> Hints:
+    """What holds of a request of which nobody says anything."""
+    return NO_HINTS
 
 
 @dataclass
@@ -47,7 +56,8 @@ class Plan:
     what: str
     subject: str
     """What it is about, for words and events: `Tool` and its name, `Resource` and its URI."""
-    hints: Hints = NO_HINTS
+    hints: Callable[[], Hints | None] = unsaid
+    """What is said of it now; None as long as its tool has not been listed."""
     delivery: Delivery | None = None
     timeout: float | None = None
     pages: bool = False
@@ -103,7 +113,7 @@ class Call:
         self._params = plan.params
         """Those of the plan, and what the caller was asked for: no attempt asks for it again."""
         self._more: Json = {}
-        if plan.hints is not READS:
+        if plan.hints is not reads:
             self._more[eras.KEY_META] = secrets.token_hex(16)
         self._number = 0
         self._waited = 0.0
@@ -132,7 +142,7 @@ class Call:
             self._maybe_executed |= retry.EXECUTED[outcome.kind] == "maybe"
             if outcome.kind == "headers" and self._plan.relist is not None:
                 await self._plan.relist()
-            verdict = retry.verdict(outcome.kind, self._delivery, self._plan.hints)
+            verdict = retry.verdict(outcome.kind, self._delivery, await self._hints(outcome))
             code = _CODES.get(verdict, "mcp_failed")
             if verdict != "retry" or self._number >= self._policy.attempts:
                 raise self._gave_up(code, outcome.detail)
@@ -144,6 +154,14 @@ class Call:
             await anyio.sleep(wait)
             self._waited = wait
             self._relay.next_attempt()
+
+    async def _hints(self, failure: Failure) -> Hints:
+        """What the tool says of itself, asked for before a call may be executed again."""
+        plan = self._plan
+        maybe = retry.EXECUTED[failure.kind] == "maybe"
+        if maybe and plan.hints() is None and plan.relist is not None:
+            await plan.relist()
+        return plan.hints() or NO_HINTS
 
     def _gave_up(self, code: Code, cause: str) -> GaveUp:
         plan, number = self._plan, self._number

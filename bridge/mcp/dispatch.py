@@ -12,17 +12,16 @@ from typing import Any
 import anyio
 
 from bridge.mcp import eras, messages, mirrored, resources
-from bridge.mcp.call import READS, GaveUp, Plan
+from bridge.mcp.call import GaveUp, Plan, reads, unsaid
 from bridge.mcp.messages import Answer, Members
 from bridge.mcp.names import DuplicateName
 from bridge.mcp.relay import Caller
 from bridge.mcp.resources import Ambiguous
 from bridge.mcp.view import Found, View
-from bridge.rules.retry import NO_HINTS
 from bridge.wire import codec
 from bridge.wire.codec import Raw
 from bridge.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND
-from protocol_schemas.mcp import ToolPolicy
+from protocol_schemas.mcp import Hints, ToolPolicy
 
 Json = dict[str, Any]
 
@@ -119,7 +118,7 @@ def _tool_plan(found: Found, params: Members, began: float) -> Plan:
         {**params, "name": found.name},
         "Tool",
         found.name,
-        NO_HINTS if found.tool is None else found.tool.hints,
+        lambda: None if found.tool is None else found.tool.hints,
         delivery=policy.delivery,
         timeout=policy.timeout,
         mirrors=mirrors,
@@ -158,7 +157,7 @@ def _who_is_down(request: Inbound) -> str:
 async def _list(request: Inbound) -> Answer:
     if request.view.lone is None:
         return await resources.merged(request.view, request.method, request.caller)
-    return await _ask_lone(request, reads=True, pages=True)
+    return await _ask_lone(request, pages=True)
 
 
 async def _read_resource(request: Inbound) -> Answer:
@@ -166,9 +165,9 @@ async def _read_resource(request: Inbound) -> Answer:
     if uri is None:
         return messages.error(INVALID_PARAMS, f"{request.method}: params.uri must be a string")
     if request.view.lone is not None:
-        return await _ask_lone(request, reads=True)
+        return await _ask_lone(request)
     server = await resources.owner_of_uri(request.view, uri, request.caller)
-    plan = Plan(server, request.method, request.params, "Resource", uri, READS)
+    plan = Plan(server, request.method, request.params, "Resource", uri, reads)
     return await request.view.hub.answer(plan, request.caller)
 
 
@@ -177,19 +176,19 @@ async def _get_prompt(request: Inbound) -> Answer:
     if name is None:
         return messages.error(INVALID_PARAMS, "prompts/get: params.name must be a string")
     if request.view.lone is not None:
-        return await _ask_lone(request, reads=True)
+        return await _ask_lone(request)
     owner = await resources.owner_of_prompt(request.view, name, request.caller)
     if owner is None:
         return messages.error(INVALID_PARAMS, f"Unknown prompt: {name}")
     server, own = owner
     params = {**request.params, "name": Raw(codec.encode(own))}
-    plan = Plan(server, request.method, params, "Prompt", own, READS)
+    plan = Plan(server, request.method, params, "Prompt", own, reads)
     return await request.view.hub.answer(plan, request.caller)
 
 
 async def _complete(request: Inbound) -> Answer:
     if request.view.lone is not None:
-        return await _ask_lone(request, reads=True)
+        return await _ask_lone(request)
     ref = messages.members(request.params.get("ref", Raw(b"null"))) or {}
     params: Json = dict(request.params)
     if (uri := _text(ref, "uri")) is not None:
@@ -202,7 +201,7 @@ async def _complete(request: Inbound) -> Answer:
         params["ref"] = {**ref, "name": own}
     else:
         return messages.error(INVALID_PARAMS, "completion/complete: params.ref names nothing")
-    plan = Plan(server, request.method, params, "Request", request.method, READS)
+    plan = Plan(server, request.method, params, "Request", request.method, reads)
     return await request.view.hub.answer(plan, request.caller)
 
 
@@ -210,13 +209,14 @@ async def _passed_on(request: Inbound) -> Answer:
     """A method that is not known here."""
     if request.view.lone is None:
         return messages.error(METHOD_NOT_FOUND, f"Method not found: {request.method}")
-    return await _ask_lone(request, reads=False)
+    return await _ask_lone(request, unsaid)
 
 
-async def _ask_lone(request: Inbound, *, reads: bool, pages: bool = False) -> Answer:
+async def _ask_lone(
+    request: Inbound, hints: Callable[[], Hints] = reads, *, pages: bool = False
+) -> Answer:
     server = request.view.lone
     assert server is not None
-    hints = READS if reads else NO_HINTS
     plan = Plan(
         server, request.method, request.params, "Request", request.method, hints, pages=pages
     )

@@ -138,13 +138,10 @@ class HttpChannel:
     async def _answer(self, reply: Reply, request: Outgoing) -> Answer:
         if reply.status >= 300:
             return await self._answer_in_error(reply, request)
-        kind = reply.kind
-        if kind == _EVENTS:
+        if reply.kind == _EVENTS:
             return await self._answer_in_stream(reply, request)
-        if kind == "application/json" or not kind:
-            return await self._answer_in_body(reply, request)
-        shown = _excerpt(await reply.receive(), ": ")
-        raise request.fault(f"HTTP {reply.status} with {kind}{shown}")
+        # What it is called matters less than what it is: an answer to our own id is one.
+        return await self._answer_in_body(reply, request)
 
     async def _answer_in_body(self, reply: Reply, request: Outgoing) -> Answer:
         parts: list[bytes] = []
@@ -161,7 +158,8 @@ class HttpChannel:
             raise broken
         if not body.strip():
             raise request.fault(f"HTTP {reply.status} without a body")
-        raise request.fault(f"the answer is not readable: {_excerpt(body)}")
+        what = f"HTTP {reply.status}" + (f" with {reply.kind}" if reply.kind else "")
+        raise request.fault(f"the answer is not readable: {what}{_excerpt(body, ': ')}")
 
     async def _answer_in_error(self, reply: Reply, request: Outgoing) -> Answer:
         """An answer at any status, if it is one to our own id; else the failure it is."""

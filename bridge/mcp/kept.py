@@ -67,7 +67,7 @@ class Live:
         try:
             with self.scope:
                 async with spawned(upstream, family, self._route) as channel:
-                    self.about = await _opened(channel)
+                    self.about = await self._opened(channel, upstream.policy.timeout)
                     self._channel = channel
                     self.opened.set()
                     await self._read(channel)
@@ -78,6 +78,14 @@ class Live:
             self.opened.set()
             for call in self._calls.values():
                 call.put(None)
+
+    async def _opened(self, channel: StdioChannel, seconds: float) -> About:
+        """As `_handshake`; whoever has waited in vain for this process gets another one."""
+        try:
+            with anyio.fail_after(seconds):
+                return await _handshake(channel)
+        except TimeoutError:
+            raise Fault("opening", f"the server did not open in {seconds:g} s") from None
 
     async def _read(self, channel: StdioChannel) -> None:
         while (message := await channel.read(nobody())) is not None:
@@ -183,8 +191,8 @@ class KeptChannel:
         return
 
 
-async def _opened(channel: StdioChannel) -> About:
-    """The handshake, in whichever era the server speaks; raises Fault."""
+async def _handshake(channel: StdioChannel) -> About:
+    """In whichever era the server speaks; raises Fault."""
     # As every server does: the legacy one is asked for first (`Server.first_era`).
     order: tuple[Era, ...] = ("legacy", "modern")
     first: Fault | None = None

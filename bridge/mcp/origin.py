@@ -81,9 +81,10 @@ class Origin:
         """
         target = url or self.url
         for _ in range(_REDIRECTS):
-            if _place(target) != self._place:
+            place = _place(target)
+            if place != self._place:
                 raise Broken(
-                    f"a redirect to another origin ({_place(target)}) is not followed: "
+                    f"a redirect to another origin ({place}) is not followed: "
                     "its headers are for this server alone",
                     final=True,
                 )
@@ -92,7 +93,7 @@ class Origin:
             if not location:
                 return reply
             await reply.close()
-            target = urljoin(target, location)
+            target = joined(target, location)
         raise Broken("the server redirects in circles", final=True)
 
     async def _exchange(
@@ -243,6 +244,17 @@ class Reply:
         held, self._held = self._held, None
         if held is not None:
             await held.leave()
+
+
+def joined(base: str, reference: str) -> str:
+    """The address that a reference of the server's means; raises Broken if it means none."""
+    try:
+        url = urljoin(base, reference)
+        _place(url)
+    except ValueError as error:
+        words = f"the server names an address that is none ({reference[:200]!r}: {error})"
+        raise Broken(words, final=True) from None
+    return url
 
 
 def _told(

@@ -13,7 +13,7 @@ import anyio
 
 from bridge.log import log
 from bridge.mcp import messages, pages
-from bridge.mcp.call import READS, GaveUp, Plan
+from bridge.mcp.call import GaveUp, Plan, reads
 from bridge.mcp.eras import Era
 from bridge.mcp.messages import Answer
 from bridge.mcp.relay import Caller
@@ -62,7 +62,7 @@ async def gathered(view: View, method: str, caller: Caller) -> list[Items]:
     found: dict[str, Items] = {}
 
     async def one(server: Server) -> None:
-        plan = Plan(server, method, {}, "Request", method, READS, pages=True)
+        plan = Plan(server, method, {}, "Request", method, reads, pages=True)
         try:
             answer = await view.hub.answer(plan, caller)
         except GaveUp as error:

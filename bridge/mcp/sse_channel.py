@@ -7,7 +7,6 @@ Called by `bridge.mcp.server` for servers of type `sse`.
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from urllib.parse import urljoin
 
 import anyio
 from anyio.abc import TaskGroup
@@ -15,7 +14,7 @@ from anyio.abc import TaskGroup
 from bridge.mcp import messages
 from bridge.mcp.channel import Fault, Outgoing, Sink, nobody
 from bridge.mcp.messages import Answer
-from bridge.mcp.origin import Broken, Origin, Reply
+from bridge.mcp.origin import Broken, Origin, Reply, joined
 from bridge.rules import retry
 from bridge.wire import jsonrpc
 from bridge.wire.jsonrpc import Notification, Request, Response
@@ -87,7 +86,10 @@ class SseChannel:
         """Reads up to the event that names it; raises Fault."""
         while (event := await self._next(nobody())) is not None:
             if event.name == "endpoint":
-                self._address = urljoin(self._origin.url, event.text)
+                try:
+                    self._address = joined(self._origin.url, event.text)
+                except Broken as error:
+                    raise Fault(_kind(error), str(error)) from None
                 return
         raise Fault("opening", "the stream ended before it named the address to post to")
 

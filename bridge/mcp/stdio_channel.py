@@ -24,6 +24,8 @@ from bridge.wire.lines import LineFramer, LineTooLong
 
 _LAST_WORDS = 0.25
 _STDERR_SHOWN = 2000
+_MOST_HELD = 64
+"""Pieces of what a pipe may hold when its writer has gone: far more than there can be."""
 
 
 @asynccontextmanager
@@ -69,6 +71,7 @@ class StdioChannel:
         self._sink = sink
         # Both last first, so that taking one is cheap.
         self._lines: list[bytes] = []
+        self._rest: list[bytes] = []
         self._messages: list[Request | Notification | Response] = []
 
     @property
@@ -79,14 +82,20 @@ class StdioChannel:
     async def watch(self) -> None:
         """Ends the reading a moment after the process has exited, whoever still holds the pipe."""
         await self._process.wait()
-        await anyio.sleep(_LAST_WORDS)
-        self._process.stdout.close()
+        await self._end_reading()
 
     async def watch_stdin(self) -> None:
         """Ends the reading likewise where the server can be told nothing any more."""
         await self._deaf.wait()
+        await self._end_reading()
+
+    async def _end_reading(self) -> None:
+        """What the pipe holds is kept: the reader may be waiting for a slow caller meanwhile."""
         await anyio.sleep(_LAST_WORDS)
-        self._process.stdout.close()
+        stdout = self._process.stdout
+        while len(self._rest) < _MOST_HELD and (data := stdout.available()):
+            self._rest.insert(0, data)
+        stdout.close()
 
     async def exchange(self, request: Outgoing) -> Answer:
         if self.ended:
@@ -120,6 +129,8 @@ class StdioChannel:
     async def _next_line(self, request: Outgoing) -> bytes | None:
         while not self._lines:
             data = await self._process.stdout.receive()
+            if not data and self._rest:
+                data = self._rest.pop()
             try:
                 if not data:
                     return self._framer.end() or None

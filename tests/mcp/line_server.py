@@ -77,6 +77,13 @@ def answer(message):
     return {"error": {"code": -32601, "message": "no such method"}}
 
 
+if "silent-once" in MODES:
+    with open(os.environ["CALLS"] + ".starts", "a+") as starts:
+        starts.write("x")
+        starts.flush()
+        starts.seek(0)
+        if starts.read() == "x":
+            time.sleep(600)
 if "refuse" in MODES:
     print("config missing: set FOO", file=sys.stderr)
     sys.exit(1)
@@ -92,6 +99,14 @@ for line in sys.stdin:
     if "hang-on-request" in MODES and arguments.get("hang"):
         continue
     if "id" in message and "method" in message:
+        if "exit" in MODES and message["method"] == "tools/call":
+            for number in (1, 2):
+                told = {"level": "info", "data": number}
+                say({"jsonrpc": "2.0", "method": "notifications/message", "params": told})
+                # Not in one piece with the answer.
+                time.sleep(0.05)
         say({"jsonrpc": "2.0", "id": message["id"], **answer(message)})
+        if "exit" in MODES and message["method"] == "tools/call":
+            os._exit(0)
         if "close-stdin" in MODES and message["method"] == "tools/call":
             time.sleep(600)

@@ -12,6 +12,7 @@ from bridge.wire import codec
 from tests.mcp import fake
 from tests.mcp.callers import ATTEMPT, FAILURE, KEY, QUICK, called, hub_of, one_call, outcome
 from tests.mcp.fake import Act, Fake, Seen
+from tests.mcp.test_catalogue import entry
 from tests.raw import Peer
 
 pytestmark = pytest.mark.anyio
@@ -96,6 +97,24 @@ async def test_a_tools_own_word_counts(
         result, _ = await called(server, {"delivery": delivery})
     assert server.executed["echo"] == executions
     assert outcome(result) == expected
+
+
+@pytest.mark.parametrize(
+    "listings, executions", [(2, 1), (9, 2)], ids=["listed in time", "never listed"]
+)
+async def test_a_tool_that_was_not_listed_is_before_it_may_be_executed_again(
+    listings: int, executions: int
+) -> None:
+    tool = {**fake.TOOL, "annotations": {"destructiveHint": True}}
+    async with Fake(eras=("legacy",), tools=[tool]).running() as server:
+        server.acts["tools/list"] = [fake.says(500)] * listings
+        server.acts["tools/call"] = [fake.executing(fake.closes)]
+        async with McpProxy(lambda event: None) as proxy:
+            proxy.mount("a", [entry("s", server)], {"s": QUICK})
+            await hub_of(proxy).listed(20)
+            result = codec.decode(await one_call(proxy, "s", "echo"))
+    assert server.executed["echo"] == executions
+    assert outcome(result) == ("outcome_unknown" if executions == 1 else "answered")
 
 
 async def test_a_tools_policy_goes_before_its_servers() -> None:

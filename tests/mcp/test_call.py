@@ -54,6 +54,7 @@ FINAL: dict[str, Act] = {
     "a redirect to another origin": fake.says(307, b"", {"Location": "http://127.0.0.2:9/x"}),
     "a redirect to another scheme": fake.says(308, b"", {"Location": "https://127.0.0.1/x"}),
     "a redirect that would drop the body": fake.says(302, b"", {"Location": "/other"}),
+    "a redirect to no address": fake.says(307, b"", {"Location": "http://127.0.0.1:99999/x"}),
     "a redirect in circles": fake.says(307, b"", {"Location": "/mcp"}),
 }
 ERAS = ["legacy", "modern"]

@@ -224,3 +224,15 @@ async def test_a_result_in_a_stream_may_be_as_large_as_the_ceiling() -> None:
     assert outcome(refused) == "mcp_failed"
     assert "600000" in refused["content"][0]["text"]
     assert server.executed["echo"] == 2
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/json-rpc", "application/x+json", ""])
+async def test_an_answer_is_one_whatever_its_media_type_is_called(kind: str) -> None:
+    async def named(server: Fake, peer: Peer, seen: Seen) -> None:
+        await peer.send(fake.reply(200, _whole(seen), {"Content-Type": kind} if kind else {}))
+
+    async with Fake(eras=("legacy",)).running() as server:
+        server.acts["tools/call"] = [fake.executing(named)]
+        result, _ = await called(server, {})
+    assert result["whole"] is True
+    assert server.executed["echo"] == 1

@@ -127,3 +127,12 @@ async def test_an_answer_over_the_limit_is_not_asked_for_again(
     assert "max_result_bytes" in result["content"][0]["text"]
     assert len(lines.noted) == 1
     assert [event["outcome"] for event in lines.events] == ["rejected"]
+
+
+async def test_a_process_that_never_opens_is_replaced(tmp_path: Path) -> None:
+    lines = Lines(tmp_path, "silent-once")
+    async with McpProxy(lines.events.append) as proxy:
+        proxy.mount("a", [lines.entry], {"s": {**KEPT, "timeout": 1.5}})
+        result = codec.decode(await one_call(proxy, "s", "echo"))
+    assert outcome(result) == "answered"
+    assert len(lines.noted) == 1

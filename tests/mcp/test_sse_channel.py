@@ -165,6 +165,16 @@ async def test_an_address_of_another_origin_is_not_posted_to() -> None:
     assert len(events) == 1
 
 
+@pytest.mark.parametrize("address", ["http://127.0.0.1:99999/x", "http://[::1/x"])
+async def test_an_address_that_is_none_is_told(address: str) -> None:
+    server = SseServer(address=address)
+    async with proxied(server) as (proxy, _):
+        result = codec.decode(await one_call(proxy, "s", "echo"))
+    assert outcome(result) == "mcp_failed"
+    assert address in result["content"][0]["text"]
+    assert "internal error" not in result["content"][0]["text"]
+
+
 async def test_what_is_no_stream_is_told() -> None:
     async with fake.Fake().running() as server, McpProxy(lambda event: None) as proxy:
         server.acts["GET"] = [fake.says(200, "hello")] * 3

@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from bridge.mcp.service import McpProxy
+from bridge.mcp.stdio_channel import StdioChannel
 from bridge.wire import codec
 from tests.mcp.callers import FAILURE, QUICK, Silent, hub_of, one_call, outcome
 from tests.mcp.test_relay import note
@@ -172,3 +174,36 @@ async def test_a_server_sees_the_short_list_and_its_own_variables(tmp_path: Path
         *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "KEY", "CALLS"),
         *("ACP_MCP_BRIDGE_FAMILY", "LC_CTYPE"),
     }
+
+
+class _Slow(Silent):
+    """Takes nothing until the server's process has gone and its pipe was closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gone = anyio.Event()
+
+    async def tell(self, message: bytes) -> None:
+        await self.gone.wait()
+        await super().tell(message)
+
+
+@pytest.mark.parametrize("delivery", ["at-least-once", "safe"])
+async def test_an_answer_is_read_after_the_end_however_slow_the_caller_is(
+    tmp_path: Path, delivery: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, slow = Lines(tmp_path, "exit"), _Slow()
+    end_reading = StdioChannel._end_reading
+
+    async def ended(channel: StdioChannel) -> None:
+        await end_reading(channel)
+        slow.gone.set()
+
+    monkeypatch.setattr(StdioChannel, "_end_reading", ended)
+    async with McpProxy(lines.events.append) as proxy:
+        proxy.mount("a", [lines.entry], {"s": {**QUICK, "delivery": delivery}})
+        await hub_of(proxy).listed(20)
+        result = codec.decode(await one_call(proxy, "s", "echo", None, slow, {"a": 1}))
+    assert result["content"][0]["text"] == '{"a": 1}'
+    assert len(lines.noted) == 1
+    assert [message["params"]["data"] for message in slow.told] == [1, 2]
