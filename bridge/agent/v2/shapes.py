@@ -128,12 +128,12 @@ class Modes:
         available = [
             {"id": choice.get("value"), **{k: v for k, v in choice.items() if k != "value"}}
             for item in _objects(option.get("options"))
-            for choice in (_objects(item["options"]) if "groupId" in item else [item])
+            for choice in (_objects(item.get("options")) if "groupId" in item else [item])
         ]
         return {"currentModeId": self.current, "availableModes": available}
 
 
-_OVER = {"cancelled": "completed"}
+_OVER = "cancelled"
 """What version 1's plan has no word for: an entry that will not be done any more."""
 
 
@@ -146,9 +146,8 @@ def plan(update: Fields) -> tuple[Fields, bool] | None:
     entries: list[Fields] = []
     lost = False
     for entry in _objects(content["entries"]):
-        status = entry.get("status")
-        if status in _OVER:
-            entry, lost = entry | {"status": _OVER[status]}, True
+        if entry.get("status") == _OVER:
+            entry, lost = entry | {"status": "completed"}, True
         entries.append(entry)
     beside = {name: value for name, value in update.items() if name != "plan"}
     return {

@@ -118,3 +118,16 @@ def test_a_plan_of_items() -> None:
 @pytest.mark.parametrize("plan", [None, {"type": "markdown"}, {"type": "items", "entries": 1}])
 def test_a_plan_of_another_kind_is_left_as_it_is(plan: Any) -> None:
     assert shapes.plan({"plan": plan}) is None
+
+
+@pytest.mark.parametrize("status", [None, [], {}, ["cancelled"], 7, "odd"])
+def test_a_plan_s_entry_may_have_any_status(status: Any) -> None:
+    entries = [{"content": "x", "status": status}]
+    told = shapes.plan({"plan": {"type": "items", "entries": entries}})
+    assert told == ({"sessionUpdate": "plan", "planId": None, "entries": entries}, False)
+
+
+@pytest.mark.parametrize("group", [{"groupId": 1}, {"groupId": 1, "options": 5}])
+def test_a_group_without_options_offers_no_mode(group: dict[str, Any]) -> None:
+    modes = shapes.Modes().take([MODE | {"options": [group, {"value": "a"}]}])
+    assert modes == {"currentModeId": "a", "availableModes": [{"id": "a"}]}
