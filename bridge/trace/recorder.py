@@ -43,8 +43,6 @@ _GATHERED_SECONDS = 0.02
 _GATHERED = 64
 _LARGE = 1 << 14
 """Bytes that are passed on at once, and not copied before."""
-_PLAIN = 4
-"""Parts of a frame that is no event."""
 
 Tap = Callable[[str, bytes], None]
 """Takes what passed: "in" or "out", and the bytes."""
@@ -123,11 +121,15 @@ class Recorder:
         gathered, begin, pass_on = self._gathered, self._begin, self._pass_on
 
         def tap(direction: str, data: bytes) -> None:
+            if len(data) >= _LARGE:
+                pass_on()
+                self._post(_DATA, streams[direction], _clock(), data)
+                return
             # As _gather: a call less on the way of every message.
             gathered.append((_DATA, streams[direction], _clock(), data))
             if len(gathered) == 1:
                 begin()
-            if len(data) >= _LARGE or len(gathered) >= _GATHERED:
+            elif len(gathered) >= _GATHERED:
                 pass_on()
 
         return tap
@@ -181,11 +183,12 @@ class Recorder:
         self._gather((kind, stream, _clock(), payload))
 
     def _gather(self, item: _Item) -> None:
-        self._gathered.append(item)
-        if len(self._gathered) == 1:
-            self._begin()
-        if len(item[3]) >= _LARGE or len(self._gathered) >= _GATHERED:
+        gathered = self._gathered
+        gathered.append(item)
+        if len(item[3]) >= _LARGE or len(gathered) >= _GATHERED:
             self._pass_on()
+        elif len(gathered) == 1:
+            self._begin()
 
     def _begin(self) -> None:
         """There is something to be passed on, soon."""
@@ -193,23 +196,19 @@ class Recorder:
 
     def _pass_on(self) -> None:
         """Puts what was gathered into the ring."""
-        gathered = self._gathered[:]
-        self._gathered.clear()
-        if self.ended or not gathered:
+        if not self._gathered:
             return
-        last = gathered.pop()
-        if len(last) > _PLAIN or len(last[3]) < _LARGE:
-            gathered.append(last)
-            last = None
-        if gathered:
-            try:
-                many = _encode(gathered)
-            except (ValueError, TypeError, OverflowError):
-                many = _encode([*map(_plain, gathered)])
-            self._ring.post(frames.head(Kind.MANY, 0, gathered[-1][2], len(many)), many)
-        if last is not None:
-            kind, stream, t, payload = last
-            self._ring.post(frames.head(kind, stream, t, len(payload)), payload)
+        try:
+            many = _encode(self._gathered)
+        except (ValueError, TypeError, OverflowError):
+            many = _encode([*map(_plain, self._gathered)])
+        self._gathered.clear()
+        self._post(Kind.MANY, 0, _clock(), many)
+
+    def _post(self, kind: Kind, stream: int, t: int, payload: bytes) -> None:
+        if self.ended:
+            return
+        self._ring.post(frames.head(kind, stream, t, len(payload)), payload)
         if self._ring.queued > BACKLOG:
             self._end(f"the disk is {self._ring.queued >> 20} MiB behind")
 
