@@ -96,7 +96,7 @@ def credentials(headers: Headers, target: bytes) -> Iterator[str]:
     for parameter in target.partition(b"?")[2].decode("latin-1").split("&"):
         name, _, value = parameter.partition("=")
         if value and _SECRET_PARAMETER.fullmatch(unquote_plus(name)):
-            yield from {value: None, unquote_plus(value): None}
+            yield from dict.fromkeys((value, unquote_plus(value)))
 
 
 def _in_header(value: str) -> Iterator[str]:
