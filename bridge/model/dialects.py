@@ -27,6 +27,8 @@ _TELLING = {
     "responses": re.compile(rb'"response\.(?:completed|incomplete|failed)"|"type"\s*:\s*"error"'),
     "gemini": re.compile(rb'"(?:usageMetadata|finishReason|error)"'),
 }
+_NO_JSON = re.compile(rb"\s*(?:data|event|id|retry|):")
+"""How a stream begins that some gateways give another type."""
 TOKEN_CAPS = {
     "chat": ("max_completion_tokens", "max_tokens"),
     "completions": ("max_tokens",),
@@ -168,7 +170,8 @@ def _values(dialect: Dialect, content_type: bytes, body: bytes, answer: Answer) 
     """The JSON texts of an answer that can hold something new: of a stream's events only some are
     decoded, since there can be many thousands.
     """
-    if not content_type.lower().startswith(b"text/event-stream"):
+    stream = content_type.lower().startswith(b"text/event-stream")
+    if not stream and not _NO_JSON.match(body):
         yield body
         return
     telling = _TELLING[dialect].search

@@ -193,6 +193,14 @@ def test_an_error_in_the_middle_of_a_stream_is_told(dialect, event, words) -> No
     assert read_answer(dialect, b"application/json", json.dumps(event).encode()).error == words
 
 
+@pytest.mark.parametrize("content_type", [b"", b"text/plain", b"application/json"])
+@pytest.mark.parametrize("before", [b"", b": ping\n\n", b"event: x\r\n", b"\n"])
+def test_a_stream_of_another_type_is_read(content_type: bytes, before: bytes) -> None:
+    event = {"model": "m", "choices": [{"finish_reason": "stop"}], "usage": {"prompt_tokens": 3}}
+    found = read_answer("chat", content_type, before + b"data: %b\n\n" % json.dumps(event).encode())
+    assert (found.model, found.finish_reason, found.usage) == ("m", "stop", Usage(3))
+
+
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"usage":', b"data: {", b"\xff"])
 @pytest.mark.parametrize("content_type", [b"application/json", b"text/event-stream"])
 def test_what_cannot_be_read_says_nothing(body: bytes, content_type: bytes) -> None:
