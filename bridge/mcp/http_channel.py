@@ -79,7 +79,7 @@ class HttpChannel:
         try:
             yield reply
         except Broken as error:
-            raise self._lost(request, str(error)) from None
+            raise self._broken(request, error) from None
         finally:
             if reply is not self._last:
                 await reply.close()
@@ -102,14 +102,14 @@ class HttpChannel:
                 rpc=None if request is None else request.id,
             )
         except Broken as error:
-            if error.connecting:
-                raise Fault("connect", str(error)) from None
-            if error.final:
-                raise Fault("rejected", str(error)) from None
-            raise self._lost(request, str(error)) from None
+            raise self._broken(request, error) from None
 
-    def _lost(self, request: Outgoing | None, detail: str) -> Fault:
-        return Fault("opening", detail) if request is None else request.fault(detail)
+    def _broken(self, request: Outgoing | None, error: Broken) -> Fault:
+        if error.connecting:
+            return Fault("connect", str(error))
+        if error.final:
+            return Fault("rejected", str(error))
+        return Fault("opening", str(error)) if request is None else request.fault(str(error))
 
     def _headers(self) -> Headers:
         headers: Headers = [_ACCEPT]
@@ -215,6 +215,8 @@ class HttpChannel:
                 return answer
             why = "the stream ended before the answer came"
         except Broken as error:
+            if error.final:
+                raise
             why = f"the stream broke before the answer came ({error})"
         if self.version != eras.MODERN and parser.last_id:
             await reply.close()

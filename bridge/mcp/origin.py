@@ -8,8 +8,8 @@ into one the server is just closing. Called by `http_channel` and `sse_channel`.
 import os
 import time
 from collections.abc import Callable
-from typing import Any
-from urllib.parse import urljoin, urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urljoin, urlsplit
 
 import anyio
 from anyio.abc import TaskGroup
@@ -23,6 +23,9 @@ from bridge.mcp.settings import Upstream
 from bridge.rules import retry
 from bridge.wire import http_head
 
+if TYPE_CHECKING:
+    from bridge.wire.encodings import Decoder
+
 Headers = list[tuple[str, str]]
 Heads = Callable[[dict[str, Any]], None]
 """Is told of each exchange, when the head of its response is there (docs/trace-format.md)."""
@@ -30,6 +33,9 @@ Heads = Callable[[dict[str, Any]], None]
 _KEPT_SECONDS = 3.0
 _REDIRECTS = 5
 _LARGE = 1 << 15
+_PIECE = 1 << 14
+_KEPT = "!#$%&'()*+,/:;=?@[]~"
+"""What stands for itself in an address: the rest is no part of one, and is escaped."""
 _AGENT = ("User-Agent", f"acp-mcp-bridge/{__version__}")
 
 
@@ -139,7 +145,9 @@ class Origin:
             sent.append(_AGENT)
         if body:
             sent.append(("Content-Length", str(len(body))))
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        target = quote(parts.path or "/", _KEPT, errors="surrogatepass")
+        if parts.query:
+            target += f"?{quote(parts.query, _KEPT, errors='surrogatepass')}"
         pairs = [(name.encode(), value.encode("latin-1")) for name, value in sent]
         return target.encode(), pairs
 
@@ -202,6 +210,8 @@ class Reply:
         self._held: _Held | None = held
         self.status = 0
         self._headers: http_head.Headers = []
+        self._decoders: list[Decoder] | None = None
+        self._encoded = b""
 
     def take(self, head: http_head.Response) -> None:
         self.status, self._headers = head.status, head.headers
@@ -227,7 +237,41 @@ class Reply:
         return retry.retry_after_seconds(self.header("retry-after") or None, time.time())
 
     async def receive(self) -> bytes:
-        """The next bytes of the body, `b""` at its end; raises Broken."""
+        """The next bytes of the body as they were before any Content-Encoding, `b""` at its end;
+        raises Broken."""
+        if self._decoders is None:
+            self._decoders = self._undo(self.header("content-encoding"))
+        if not self._decoders:
+            return await self._receive()
+        while True:
+            if not self._encoded:
+                self._encoded = await self._receive()
+            if not self._encoded:
+                return b""
+            # A little at a time: what it grows to is bounded by whoever receives.
+            data, self._encoded = self._encoded[:_PIECE], self._encoded[_PIECE:]
+            try:
+                for decoder in self._decoders:
+                    data = decoder.feed(data)
+            except ValueError as error:
+                raise Broken(f"the body is not what its Content-Encoding says: {error}") from None
+            if data:
+                return data
+
+    def _undo(self, encoding: str) -> "list[Decoder]":
+        """What undoes an encoding that was not asked for, as some servers have one all the same."""
+        if encoding in ("", "identity"):
+            return []
+        # Loaded here: hardly any server needs it.
+        from bridge.wire import encodings
+
+        names = http_head.members(encoding.encode("latin-1"))[::-1]
+        try:
+            return [encodings.decoder(name) for name in names if name != b"identity"]
+        except encodings.EncodingError as error:
+            raise Broken(f"{error}, and was not asked for", final=True) from None
+
+    async def _receive(self) -> bytes:
         try:
             while self._held is not None:
                 piece = await self._held.call.receive()

@@ -15,11 +15,11 @@ import msgspec
 from bridge.model import dialects, facts
 from bridge.model.call_filter import names
 from bridge.model.dialects import Dialect, Kind
-from bridge.model.encodings import EncodingError, TooLong, decode
 from bridge.model.facts import UNREAD, Facts
 from bridge.rules import content, empty_tool_calls, limits, null_fields
 from bridge.rules.message import Edits
 from bridge.wire import codec
+from bridge.wire.encodings import EncodingError, TooLong, decode
 from bridge.wire.json_scan import NotJSON, Text, values
 from bridge.wire.splice import Chat, Spliced, edit_fields
 from protocol_schemas.model import ABSENT, ChatMessage, ChatRequest, ModelOptions, Raw

@@ -17,8 +17,8 @@ import msgspec
 from bridge.log import debugging, log
 from bridge.model import dialects, faults
 from bridge.model.dialects import Answer, Kind
-from bridge.model.encodings import EncodingError, decoder
 from bridge.model.facts import Facts
+from bridge.wire.encodings import EncodingError, decoder
 from bridge.wire.http_head import Headers, Response, find
 from protocol_schemas.model import Change, ModelEvent
 

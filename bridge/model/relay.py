@@ -14,7 +14,6 @@ from bridge.io.httpclient import Call, Parts
 from bridge.io.httppool import Pool, UpstreamError, UpstreamTimeout
 from bridge.model import answers, dialects, facts, models_list
 from bridge.model.body import CEILING, Mended, Mender, Unreadable
-from bridge.model.encodings import TooLong
 from bridge.model.facts import Facts
 from bridge.model.ledger import Account
 from bridge.model.record import Observers, Record, Silent
@@ -22,6 +21,7 @@ from bridge.model.response import filterable, pass_on, pass_on_filtered, tunnel
 from bridge.model.upstream import Upstream, join, reframed, request_headers
 from bridge.rules import limits
 from bridge.wire import http_body
+from bridge.wire.encodings import TooLong
 from bridge.wire.http_body import BadBody
 from bridge.wire.http_head import Headers, Response, members
 from bridge.wire.json_scan import Text

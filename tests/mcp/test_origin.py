@@ -1,5 +1,9 @@
 """A server's HTTP side: its headers are for it alone, its cookies for one session."""
 
+import gzip
+import json
+import zlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,7 +11,7 @@ import pytest
 from bridge.errors import RequestFailed
 from bridge.mcp.service import McpProxy
 from tests.mcp import fake
-from tests.mcp.callers import QUICK, called
+from tests.mcp.callers import QUICK, called, one_call
 from tests.mcp.fake import Fake, Seen
 from tests.mcp.test_http_front import endpoint
 from tests.mcp.web import Web
@@ -140,3 +144,67 @@ async def test_a_server_behind_a_forward_proxy_is_asked_through_it(
         with pytest.raises(RequestFailed):
             await proxy.call_tool("a", "s_echo", {})
     assert heads[0].startswith(b"POST http://mcp.test/mcp HTTP/1.1\r\n")
+
+
+def _encoded(kind: str, encode: Callable[[bytes], bytes], *, stream: bool = False) -> fake.Act:
+    """An answer in an encoding, as JSON or as a stream of events."""
+
+    async def run(server: Fake, peer: Peer, seen: Seen) -> None:
+        found = fake.answer(seen.id, server.answer_to(seen))
+        if stream:
+            head = fake.STREAM.replace(
+                b"\r\n\r\n", f"\r\nContent-Encoding: {kind}\r\n\r\n".encode()
+            )
+            await peer.send(head + encode(fake.event(found)))
+            await peer.close()
+        else:
+            headers = {"Content-Type": "application/json", "Content-Encoding": kind}
+            await peer.send(fake.reply(200, encode(json.dumps(found).encode()), headers))
+
+    return run
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    "kind, encode", [("gzip", gzip.compress), ("Deflate", zlib.compress), ("identity", bytes)]
+)
+async def test_an_answer_in_an_encoding_nobody_asked_for_is_an_answer(
+    kind: str, encode: Callable[[bytes], bytes], stream: bool, era: str
+) -> None:
+    async with Fake(eras=(era,)).running() as server:
+        server.acts["tools/call"] = [_encoded(kind, encode, stream=stream)]
+        result, events = await called(server, {"delivery": "never"})
+    assert result["content"] == [{"type": "text", "text": "ok"}]
+    assert len(events) == 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_encoding_that_cannot_be_read_is_not_asked_for_again(stream: bool) -> None:
+    async with Fake(eras=("legacy",)).running() as server:
+        server.acts["tools/call"] = [_encoded("compress", bytes, stream=stream)]
+        result, events = await called(server, {})
+    assert server.executed["echo"] == 1
+    assert [event["outcome"] for event in events] == ["rejected"]
+    assert "'compress'" in result["content"][0]["text"]
+
+
+async def test_an_answer_is_bounded_by_what_it_grows_to() -> None:
+    async with Fake(eras=("legacy",), result={"content": [], "x": "x" * 3_000_000}).running() as s:
+        s.acts["tools/call"] = [_encoded("gzip", gzip.compress)]
+        result, events = await called(s, {"max_result_bytes": 1_000_000})
+    assert s.executed["echo"] == 1
+    assert [event["outcome"] for event in events] == ["rejected"]
+    assert "max_result_bytes" in result["content"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    "given, sent", [("/a b", "/a%20b"), ("/é?x=é&y=%20", "/%C3%A9?x=%C3%A9&y=%20"), ("?q", "/?q")]
+)
+async def test_an_address_is_escaped_where_it_must_be(given: str, sent: str) -> None:
+    async with Fake(eras=("legacy",)).running() as server, McpProxy(lambda event: None) as proxy:
+        url = f"http://127.0.0.1:{server.port}{given}"
+        proxy.mount("a", [{"type": "http", "name": "s", "url": url, "headers": []}])
+        result = await one_call(proxy, "s", "echo")
+    assert b"ok" in bytes(result)
+    assert {seen.path for seen in server.seen} == {sent}

@@ -2,7 +2,8 @@
 their libraries are installed.
 
 Rule: what cannot be read is an EncodingError, and the body goes on as it is; what is read is never
-held beyond the limit. Used by bridge.model.body (requests) and bridge.model.record (answers).
+held beyond the limit. Used by bridge.model.body (requests) and, for answers, by bridge.model.record
+and bridge.mcp.origin.
 """
 
 import importlib

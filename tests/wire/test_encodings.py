@@ -11,7 +11,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.model.encodings import EncodingError, TooLong, decode, decoder
+from bridge.wire.encodings import EncodingError, TooLong, decode, decoder
 
 
 def raw_deflate(data: bytes) -> bytes:
