@@ -8,6 +8,7 @@ less leave the service off. Called by `bridge.session.services`; blocking work r
 
 import os
 import stat
+from collections.abc import Collection
 from typing import Any, BinaryIO, NoReturn, TypeVar
 
 import anyio.to_thread
@@ -22,6 +23,12 @@ LARGEST = 64 * 1024 * 1024
 _SNIFFED = 8000
 
 
+def known(method: str, methods: Collection[str]) -> None:
+    """Raises RequestFailed for a method that a service has not, though its name begins alike."""
+    if method not in methods:
+        raise RequestFailed(jsonrpc.METHOD_NOT_FOUND, f"method not found: {method}")
+
+
 class Files:
     """Answers requests by method; each raises RequestFailed."""
 
@@ -29,6 +36,7 @@ class Files:
 
     async def answer(self, method: str, params: Any) -> dict[str, Any]:
         """The result of a request for one of METHODS."""
+        known(method, self.METHODS)
         if method == "fs/read_text_file":
             return await self.read_text_file(params)
         return await self.write_text_file(params)

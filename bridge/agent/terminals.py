@@ -14,7 +14,7 @@ import anyio
 import anyio.abc
 
 from bridge.agent.environment import agent_environment
-from bridge.agent.files import absolute, decoded
+from bridge.agent.files import absolute, decoded, known
 from bridge.errors import BridgeError, RequestFailed
 from bridge.io.process import Family, Process, spawn
 from bridge.wire import jsonrpc
@@ -54,6 +54,7 @@ class Terminals:
 
     async def answer(self, method: str, params: Any) -> dict[str, Any]:
         """The result of a request for one of METHODS."""
+        known(method, self.METHODS)
         if method == "terminal/create":
             return await self.create(params)
         ident = decoded(params, TerminalReference).terminal_id

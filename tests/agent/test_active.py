@@ -118,7 +118,7 @@ def test_all_other_lines_pass_byte_for_byte(tmp_path: Path, loop: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "off"])
-def test_the_model_s_address_is_replaced_where_that_is_asked_for(tmp_path: Path, mode: str) -> None:
+def test_the_model_s_address_is_replaced_where_that_is_asked_for(mode: str) -> None:
     given = "http://127.0.0.1:9/v1"
     command = [BRIDGE, "acp", "--model-proxy", mode, "--", "sh", "-c", "echo $OPENAI_BASE_URL"]
     environment = os.environ | {"OPENAI_BASE_URL": given}

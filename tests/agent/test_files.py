@@ -30,6 +30,12 @@ async def refused(method: str, params: Any) -> RequestFailed:
     return caught.value
 
 
+async def test_a_method_that_there_is_not_is_refused_and_writes_nothing(tmp_path: Path):
+    error = await refused("fs/append", {"path": str(tmp_path / "new"), "content": "x"})
+    assert (error.code, error.message) == (-32601, "method not found: fs/append")
+    assert os.listdir(tmp_path) == []
+
+
 async def test_a_file_is_read_as_it_stands(tmp_path: Path):
     text = "\ufeffgrüße\r\nzwei\n\ndrei 🎉 ohne Ende"
     (tmp_path / "file").write_bytes(text.encode())

@@ -97,7 +97,7 @@ def test_what_is_not_utf_8_or_comes_in_pieces_is_text_all_the_same(start: Any) -
     assert acp.prompt(acp.open(), "")[0] == "é\ufffd"
 
 
-def test_a_cancel_ends_the_program_and_all_it_started(start: Any, tmp_path: Path) -> None:
+def test_a_cancel_ends_the_program_and_all_it_started(start: Any) -> None:
     acp = start('sleep 1000 & echo "$!"; wait')
     session = acp.open()
     acp.send("session/prompt", 3, sessionId=session, prompt=[])

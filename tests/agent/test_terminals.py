@@ -290,6 +290,15 @@ async def test_a_terminal_on_its_way_when_the_session_ends_is_not_left(mark, tmp
 
 
 @pytest.mark.anyio
+async def test_a_method_that_there_is_not_is_refused_and_ends_nothing(mark, tmp_path):
+    async with serving(mark, tmp_path) as client:
+        ident = await client.create("echo there; exec sleep 1000")
+        error = await client.refused("resize", terminalId=ident, columns=80)
+        assert (error.code, error.message) == (-32601, "method not found: terminal/resize")
+        await client.printed(ident, "there")
+
+
+@pytest.mark.anyio
 async def test_a_group_that_is_cancelled_leaves_no_process(mark, tmp_path):
     async with anyio.create_task_group() as group:
         terminals = Terminals(

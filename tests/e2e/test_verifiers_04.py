@@ -47,7 +47,7 @@ def tool_results(result: dict[str, Any]) -> list[str]:
     return [m["content"] for m in result["messages"] if m["role"] == "tool"]
 
 
-def test_several_turns_of_one_session(seen: dict[str, Any], model: Server) -> None:
+def test_several_turns_of_one_session(seen: dict[str, Any]) -> None:
     result = seen["several_turns"]
     assert result["replies"] == ["one", "two", "pong"]
     assert (result["ok"], result["turns"], result["stop"]) == (True, 3, "user_closed")

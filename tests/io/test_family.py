@@ -154,7 +154,7 @@ def test_a_dead_orphan_is_buried_at_the_second_sight(family, monkeypatch):
     assert buried == [9001]
 
 
-def test_a_child_waited_for_by_others_is_not_taken_from_them(family, monkeypatch):
+def test_a_child_waited_for_by_others_is_not_taken_from_them(family):
     process = subprocess.Popen(["sh", "-c", "exit 3"], start_new_session=True)
     family.chores()
     family.chores()
