@@ -94,7 +94,7 @@ class Ledger:
         else:
             size = int.from_bytes(payload[:4], "little")
             text = payload[4 : 4 + size]
-            self._event(t, codec.mapping(codec.decode(text)) or {}, text, payload[4 + size :])
+            self._event(t, _fields(text), text, payload[4 + size :])
 
     def take(self) -> list[bytes]:
         """What is to be appended to the file: whole lines, in pieces."""
@@ -242,6 +242,14 @@ class Ledger:
         for kind, rest in self._bodies.end(n):
             fields = {"ch": "model", "n": n, "kind": kind}
             self._happened(t, codec.encode(fields), rest)
+
+
+def _fields(text: bytes) -> dict[str, Any]:
+    """What can be read of an event that came as JSON."""
+    try:
+        return codec.mapping(codec.decode(text)) or {}
+    except codec.JSONError:
+        return {}
 
 
 def content(data: bytes) -> tuple[bytes, ...]:

@@ -200,7 +200,7 @@ class Recorder:
             return
         try:
             many = _encode(self._gathered)
-        except (ValueError, TypeError, OverflowError):
+        except (ValueError, TypeError, OverflowError, RecursionError):
             many = _encode([*map(_plain, self._gathered)])
         self._gathered.clear()
         self._post(Kind.MANY, 0, _clock(), many)
@@ -282,5 +282,7 @@ def _plain(item: _Item) -> _Item:
     try:
         fields = codec.encode(said)
     except (codec.JSONError, TypeError):
-        fields = codec.encode(said | {"data": {"unwritable": repr(said.get("data"))}})
+        import reprlib  # rarely needed
+
+        fields = codec.encode(said | {"data": {"unwritable": reprlib.repr(said.get("data"))}})
     return kind, stream, t, b"%b%b%b" % (struct.pack("<I", len(fields)), fields, payload)

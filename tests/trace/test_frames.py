@@ -37,6 +37,12 @@ def test_frames_come_out_as_they_went_in_however_they_are_cut(
     assert got == items
 
 
+def test_heads_are_shown_as_latin_1_and_all_else_as_it_is() -> None:
+    data = {"headers": [(b"A", b"\xff")], "target": b"/", "status": 200, "list": ["a", ["b"]]}
+    assert frames.shown(data) == data | {"headers": [["A", "\xff"]], "target": "/"}
+    assert frames.shown({"headers": [], "reason": b""}) == {"headers": [], "reason": ""}
+
+
 def test_a_frame_that_is_not_complete_is_kept_back() -> None:
     data = written([Frame(Kind.DATA, 1, 2, b"abc")])
     parser = FrameParser()

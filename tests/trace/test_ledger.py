@@ -215,7 +215,8 @@ def test_a_goodbye_is_noticed() -> None:
 
 def test_frames_sent_together_are_the_same_as_one_by_one() -> None:
     writer = Writer()
-    data = {"headers": [["x-api-key", "CANARY-2"]], "odd": 1}
+    heads = [[b"x-api-key", b"CANARY-2"], [b"x-name", b"J\xfcrgen"]]
+    data = {"headers": heads, "target": b"/v1/models?key=CANARY-3", "odd": 1}
     members = ("model", "in", "s", 3, "request", data)
     many = [
         (Kind.DATA, 1, 8, b'{"a":1}\n{"b"'),
@@ -227,5 +228,10 @@ def test_frames_sent_together_are_the_same_as_one_by_one() -> None:
     first, event, last = writer.events()
     assert (first.content, last.content) == (b'{"a":1}', b'{"b":2}')
     assert (event.ch, event.dir, event.session, event.n, event.kind) == members[:5]
-    assert event.data == {"headers": [["x-api-key", "[secret x-api-key]"]], "odd": 1}
+    # Latin-1, as HTTP's heads are.
+    assert event.data == {
+        "headers": [["x-api-key", "[secret x-api-key]"], ["x-name", "J\xfcrgen"]],
+        "target": "/v1/models?key=[secret target.key]",
+        "odd": 1,
+    }
     assert event.content == b"bytes of [secret K]"

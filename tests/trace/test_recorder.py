@@ -219,14 +219,21 @@ def test_events_of_any_kind_are_written_as_they_were_when_they_were_told(tmp_pat
         recorder.record("bridge", "odd", data, content=buffer)
         data["a"], buffer[:] = 2, b"later"
         recorder.record("bridge", "unwritable", {"a": object})
+        nested: list[Any] = []
+        for _ in range(2000):
+            nested = [nested]
+        recorder.record("bridge", "deep", {"a": nested})
+        recorder.record("model", "request", {"headers": [(b"A", b"\xff")]})
         recorder.record("bridge", "plain", {"b": [None, True, 0.5]}, session="s", n=7)
         recorder.secret("K", "CANARY-1")
         recorder.record("bridge", "after", {"x": "CANARY-1"}, direction="in")
         recorder.tap("acp")("in", b'{"z":1}\n' * 5000)
-    odd, unwritable, plain, after, *lines = [e for e in events(path) if e.ch != "trace"]
+    odd, unwritable, deep, head, plain, after, *lines = [e for e in events(path) if e.ch != "trace"]
     assert odd.data == {"a": 1, "surrogate": "\ud83d", "large": 1 << 70}
     assert odd.content == b"first"
     assert unwritable.data == {"unwritable": "{'a': <class 'object'>}"}
+    assert deep.data == {"unwritable": "{'a': [[[[[[...]]]]]]}"}
+    assert head.data == {"headers": [["A", "\xff"]]}
     assert (plain.data, plain.session, plain.n) == ({"b": [None, True, 0.5]}, "s", 7)
     assert (after.data, after.dir) == ({"x": "[secret K]"}, "in")
     assert [line.content for line in lines] == [b'{"z":1}'] * 5000
