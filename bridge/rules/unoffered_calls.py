@@ -7,13 +7,23 @@ Rule: such calls are left out, what follows them moves up, and an answer of whic
 ends with `stop` in place of `tool_calls`. Pure: an answer, or a chunk of one, gives edits by path.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 NAME = "unoffered_calls"
 
 Edits = dict[tuple[str | int, ...], bytes | None]
-Seen = dict[tuple[int, int], int | None]
-"""By choice and index, where a streamed call goes: another index, or nowhere."""
+
+
+class Fate(NamedTuple):
+    """Of a streamed call: its id, and the index it gets; None if it is left out."""
+
+    id: str | None
+    place: int | None
+
+
+Seen = dict[tuple[int, int], list[Fate]]
+"""The calls of a stream, by choice and index: one each, but servers exist that give all calls the
+same index (Ollama, Gemini's chat completions)."""
 
 
 def offered(tools: Any, functions: Any) -> frozenset[str]:
@@ -62,31 +72,42 @@ def in_chunk(chunk: Any, names: frozenset[str], seen: Seen) -> Edits:
                     edits[*place, position] = None
                 elif _dict(calls[position]).get("index", index) != index:
                     edits[*place, position, "index"] = b"%d" % index
-        fates = [fate for (choice_index, _), fate in seen.items() if choice_index == which]
+        fates = [fate for (other, _), calls in seen.items() if other == which for fate in calls]
         if (
             choice.get("finish_reason") == "tool_calls"
             and fates
-            and not any(fate is not None for fate in fates)
+            and all(fate.place is None for fate in fates)
         ):
             edits["choices", number, "finish_reason"] = b'"stop"'
     return edits
 
 
 def _moved(call: Any, choice: Any, names: frozenset[str], seen: Seen) -> int | None:
-    """Where a streamed call goes. Its name comes with its first piece."""
-    index = _dict(call).get("index")
-    key = (choice, index if isinstance(index, int) else 0)
-    if key not in seen:
-        kept = sum(1 for (other, _), fate in seen.items() if other == choice and fate is not None)
-        seen[key] = kept if _known(call, names) else None
-    return seen[key]
+    """Where a streamed call goes. Its name and its id come with its first piece."""
+    tool = _dict(call)
+    index, ident = tool.get("index"), tool.get("id")
+    index = index if isinstance(index, int) else 0
+    ident = ident if isinstance(ident, str) and ident else None
+    fates = seen.setdefault((choice, index), [])
+    if not fates or (_name(tool) and ident and ident != fates[-1].id):
+        gone = sum(
+            all(fate.place is None for fate in others)
+            for (other, before), others in seen.items()
+            if other == choice and before < index
+        )
+        fates.append(Fate(ident, index - gone if _known(call, names) else None))
+    return fates[-1].place
 
 
 def _known(call: Any, names: frozenset[str]) -> bool:
     """Whether a call's tool was offered; one without a name is not judged."""
-    tool = _dict(call)
+    name = _name(_dict(call))
+    return name is None or name in names
+
+
+def _name(tool: dict[str, Any]) -> str | None:
     name = _dict(tool.get(str(tool.get("type", "function")))).get("name")
-    return not isinstance(name, str) or name in names
+    return name if isinstance(name, str) else None
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -83,6 +83,33 @@ def test_a_stream_of_nothing_but_unoffered_calls_stops() -> None:
     assert in_chunk(chunk(reason="tool_calls", which=1), NAMES, seen) == {}
 
 
+def test_calls_that_share_an_index_are_told_apart_by_their_ids() -> None:
+    seen: Seen = {}
+    first, second, third = (call(name, 0, id=name) for name in ("bad", "good", "worse"))
+    assert in_chunk(chunk(first, second), NAMES, seen) == {(*DELTA, 0): None}
+    assert in_chunk(chunk({"index": 0, "function": {"arguments": "x"}}), NAMES, seen) == {}
+    assert in_chunk(chunk(third), NAMES, seen) == {DELTA: None}
+    assert in_chunk(chunk(call("fine", id="f")), NAMES, seen) == {}
+    assert in_chunk(chunk(reason="tool_calls"), NAMES, seen) == {}
+
+
+@pytest.mark.parametrize("piece", [{"id": "2"}, {"id": "1"}, {"id": None}, {"id": ""}, {}])
+def test_a_piece_without_a_name_goes_on_whatever_its_id(piece: dict[str, Any]) -> None:
+    seen: Seen = {}
+    assert in_chunk(chunk(call("bad", 0)), NAMES, seen) == {DELTA: None}
+    more = {"index": 0, "function": {"name": None, "arguments": "x"}, **piece}
+    assert in_chunk(chunk(more), NAMES, seen) == {DELTA: None}
+
+
+def test_indices_that_begin_elsewhere_stay_where_nothing_goes() -> None:
+    seen: Seen = {}
+    assert in_chunk(chunk(call("good", 1), call("fine", 3)), NAMES, seen) == {}
+    assert in_chunk(chunk(call("bad", 4), call("good", 5)), NAMES, seen) == {
+        (*DELTA, 0): None,
+        (*DELTA, 1, "index"): b"4",
+    }
+
+
 def test_choices_are_kept_apart() -> None:
     seen: Seen = {}
     assert in_chunk(chunk(call("bad", 0), which=0), NAMES, seen) == {DELTA: None}
