@@ -7,6 +7,7 @@ a changed body differ from what was sent. Pure; used by bridge.model.relay.
 """
 
 import base64
+import re
 from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
@@ -14,6 +15,8 @@ from bridge.errors import UsageError
 from bridge.io.httppool import Origin
 from bridge.wire.http_head import HOP_BY_HOP, Headers, members
 
+_HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[\w.~-]+)(?::\d*)?")
+_BROKEN = "the model upstream is not a URL that can be used: its host or its port is broken"
 _AS_IS = "%/:=&?~+!$,;'@()*[]|"
 
 
@@ -39,10 +42,14 @@ def parse(url: str) -> Upstream:
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as error:
-        raise UsageError(f"not a URL the model proxy can use: {error}") from None
+        host = parts.netloc.rpartition("@")[2].encode("idna")
+    except ValueError:
+        # Its words may hold a piece of a password with a slash in it.
+        raise UsageError(_BROKEN) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError("the model upstream must be an http:// or https:// URL with a host")
+    if port == 0 or _HOST.fullmatch(host) is None:
+        raise UsageError(_BROKEN)
     basic = None
     if parts.username is not None:
         user, secret = unquote_to_bytes(parts.username), unquote_to_bytes(parts.password or "")
@@ -50,7 +57,7 @@ def parse(url: str) -> Upstream:
     usual = 443 if parts.scheme == "https" else 80
     return Upstream(
         Origin(parts.scheme, parts.hostname, port or usual),
-        parts.netloc.rpartition("@")[2].encode("idna" if not parts.netloc.isascii() else "ascii"),
+        host,
         quote(parts.path, safe=_AS_IS).encode().removesuffix(b"/"),
         quote(parts.query, safe=_AS_IS).encode(),
         basic,

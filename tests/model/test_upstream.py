@@ -62,7 +62,11 @@ def test_the_origin_and_the_host_header(url: str, origin: Origin, host: bytes) -
 
 @pytest.mark.parametrize(
     "url",
-    ["", "h", "ftp://h", "http://", "http:///x", "http://h:x", "http://h:99999", "http://[::1"],
+    [
+        *("", "h", "ftp://h", "http://", "http:///x", "http://h:x", "http://h:99999", "http://h:0"),
+        *("http://[::1", "http://[::1]x", "http://ex ample", "http://h\0", "http://h%41/"),
+        *("http://a..b", f"http://{'a' * 64}.example", f"http://{'é' * 64}"),
+    ],
 )
 def test_what_is_no_http_url_is_refused(url: str) -> None:
     with pytest.raises(UsageError):
@@ -70,9 +74,10 @@ def test_what_is_no_http_url_is_refused(url: str) -> None:
 
 
 def test_neither_errors_nor_what_is_shown_hold_the_credentials() -> None:
-    with pytest.raises(UsageError) as caught:
-        parse("ftp://user:CANARY@h")
-    assert "CANARY" not in str(caught.value)
+    for url in ("ftp://user:CANARY@h", "http://user:CANARY/x@h", "http://user:CANARY@h\u2100"):
+        with pytest.raises(UsageError) as caught:
+            parse(url)
+        assert "CANARY" not in str(caught.value)
     assert parse("http://user:CANARY@h/x?key=CANARY").shown == "http://h/x"
 
 
