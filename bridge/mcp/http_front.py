@@ -11,7 +11,7 @@ from collections import OrderedDict
 
 import anyio
 
-from bridge.io.exchange import Exchange
+from bridge.io.exchange import Exchange, Tunnel
 from bridge.mcp import envelope, eras, messages
 from bridge.mcp.hub import Hub
 from bridge.mcp.lines_front import converse
@@ -40,6 +40,7 @@ class Mount:
         }
         self._views["/mcp"] = View(hub)
         self.sessions: OrderedDict[str, Peer] = OrderedDict()
+        self._tunnels: set[anyio.CancelScope] = set()
 
     def view(self, path: str) -> View | None:
         """The endpoint at a path below the mount's own."""
@@ -66,10 +67,21 @@ class Mount:
     def close(self, ident: str) -> None:
         self.sessions.pop(ident).end()
 
+    async def tunnel(self, view: View, tunnel: Tunnel) -> None:
+        """Serves a shim until either side ends it."""
+        with anyio.CancelScope() as scope:
+            self._tunnels.add(scope)
+            try:
+                await converse(view, tunnel.receive, tunnel.send)
+            finally:
+                self._tunnels.discard(scope)
+
     def end(self) -> None:
-        """Ends all sessions; their streams end too."""
+        """Ends all sessions; their streams and tunnels end too."""
         for ident in list(self.sessions):
             self.close(ident)
+        for scope in self._tunnels:
+            scope.cancel()
 
 
 class HttpFront:
@@ -195,8 +207,7 @@ class HttpFront:
         if upgrade == SHIM_PROTOCOL:
             headers = [(b"Connection", b"Upgrade"), (b"Upgrade", SHIM_PROTOCOL)]
             await exchange.start(101, headers)
-            tunnel = exchange.detach()
-            await converse(view, tunnel.receive, tunnel.send)
+            await mount.tunnel(view, exchange.detach())
             return
         peer = await self._peer(exchange, mount, view)
         if peer is None:

@@ -35,6 +35,7 @@ Told = Callable[[str, str], None]
 _MOST_LISTS = 8
 _DESCRIBING = 10.0
 _CANCELLED = "the turn it was made in was cancelled"
+_CLOSED = "its session was closed"
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
 
@@ -72,6 +73,7 @@ class Hub:
         self._told: dict[object, Told] = {}
         self._calls: set[Call] = set()
         self._over = float("-inf")
+        self._closed = False
         self._scope = anyio.CancelScope()
 
     def start(self) -> None:
@@ -145,7 +147,9 @@ class Hub:
             tap=self._tap,
             alive=self._alive,
         )
-        if call.began < self._over:
+        if self._closed:
+            call.end(_CLOSED)
+        elif call.began < self._over:
             # Its tool was being looked up when the others ended.
             call.end(_CANCELLED)
         self._calls.add(call)
@@ -153,6 +157,12 @@ class Hub:
             return await call.answer()
         finally:
             self._calls.discard(call)
+
+    def end_all(self) -> None:
+        """Ends every call, the host's too; there are no more."""
+        self._closed = True
+        for call in self._calls:
+            call.end(_CLOSED)
 
     def end_calls(self, before: float) -> None:
         """Ends the agent's tool calls from before a time, by the loop's clock: those of a turn

@@ -139,7 +139,7 @@ class McpProxy:
         stdio shims. The servers are being listed when this returns. Raises BridgeError
         `invalid_request`.
         """
-        self.forget(session)
+        self._unmount(session)
         policies = dict(options or {})
         try:
             upstreams = settings.from_acp(servers, policies, self._environment)
@@ -222,12 +222,17 @@ class McpProxy:
         return session in self._mounted
 
     def forget(self, session: str) -> None:
-        """Ends a session's mount, if there is one: its calls are cancelled."""
+        """Ends a session's mount, if there is one: its calls are cancelled, the host's too."""
+        if (mounted := self._unmount(session)) is not None:
+            mounted.mount.hub.end_all()
+
+    def _unmount(self, session: str) -> _Mounted | None:
         mounted = self._mounted.pop(session, None)
         if mounted is not None:
             self._front.mounts.pop(mounted.token, None)
             mounted.mount.end()
             mounted.mount.hub.close()
+        return mounted
 
     def turn_cancelled(self, session: str, at: float) -> None:
         """A turn has ended that the session's agent was told to cancel at that time (by the loop's

@@ -11,8 +11,10 @@ from bridge.errors import BridgeError, RequestFailed
 from bridge.mcp.service import McpProxy
 from bridge.wire import codec
 from tests.mcp import fake
-from tests.mcp.fake import Fake
+from tests.mcp.callers import outcome
+from tests.mcp.fake import Fake, Seen
 from tests.mcp.web import Web
+from tests.raw import Peer
 
 pytestmark = pytest.mark.anyio
 
@@ -132,3 +134,53 @@ async def test_leaving_ends_calls_and_takes_leave_of_servers() -> None:
         await server.until(lambda: len(server.opened) == len(server.ended))
         await server.until(lambda: server.connections == 0)
         assert len(server.steps("notifications/cancelled")) == 1
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_forgotten_sessions_calls_end_those_of_the_host_too(era: str) -> None:
+    async with Fake(eras=(era,)).running() as server, McpProxy(lambda event: None) as proxy:
+        proxy.mount("a", [http("s", server.url)])
+        await proxy.list_tools("a")
+        server.acts["tools/call"] = [fake.hangs]
+
+        async def forget() -> None:
+            await server.until(lambda: bool(server.steps("tools/call")))
+            proxy.forget("a")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(forget)
+            result = codec.decode(await proxy.call_tool("a", "s_echo", {}))
+    assert outcome(result) == "cancelled"
+    assert "its session was closed" in result["content"][0]["text"]
+
+
+async def test_mounting_anew_ends_no_call_of_the_host() -> None:
+    async with Fake(eras=("legacy",)).running() as server, McpProxy(lambda event: None) as proxy:
+        proxy.mount("a", [http("s", server.url)])
+        await proxy.list_tools("a")
+        mounted = anyio.Event()
+
+        async def waits(_: Fake, peer: Peer, seen: Seen) -> None:
+            proxy.mount("a", [http("s", server.url)])
+            mounted.set()
+            await server.behave(peer, seen)
+
+        server.acts["tools/call"] = [waits]
+        result = codec.decode(await proxy.call_tool("a", "s_echo", {}))
+    assert mounted.is_set()
+    assert result == OK
+
+
+async def test_a_forgotten_sessions_tunnels_end() -> None:
+    async with Fake(eras=("legacy",)).running() as server, McpProxy(lambda event: None) as proxy:
+        (given,) = proxy.mount("a", [http("s", server.url)], http=False)
+        place = given["env"][0]["value"]
+        authority, _, path = place.partition("/")
+        host, _, port = authority.rpartition(":")
+        async with await anyio.connect_tcp(host, int(port)) as stream:
+            head = f"GET /{path} HTTP/1.1\r\nHost: {authority}\r\n"
+            await stream.send(f"{head}Connection: Upgrade\r\nUpgrade: mcp-lines\r\n\r\n".encode())
+            assert b"101" in await stream.receive()
+            proxy.forget("a")
+            with pytest.raises(anyio.EndOfStream):
+                await stream.receive()
