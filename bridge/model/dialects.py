@@ -134,10 +134,10 @@ class Answer:
 def usage(said: dict[str, Any]) -> Usage:
     """The tokens of a `usage` or `usageMetadata` object, in whichever dialect."""
     spent = _number(said, "prompt_tokens", "input_tokens", "promptTokenCount")
-    read, written = said.get("cache_read_input_tokens"), said.get("cache_creation_input_tokens")
     if spent is not None:
         # Anthropic counts what the cache took apart from the rest.
-        spent += sum(item for item in (read, written) if isinstance(item, int))
+        for name in ("cache_read_input_tokens", "cache_creation_input_tokens"):
+            spent += _number(said, name) or 0
     made = _number(said, "completion_tokens", "output_tokens", "candidatesTokenCount")
     thought = _number(said, "thoughtsTokenCount")
     if thought is not None:
@@ -191,6 +191,9 @@ def _first(value: Any) -> dict[str, Any]:
 def _number(said: dict[str, Any], *names: str) -> int | None:
     for name in names:
         value = said.get(name)
-        if isinstance(value, int) and not isinstance(value, bool):
+        if isinstance(value, float) and value.is_integer():
+            # What a gateway in Lua or JavaScript makes of a number.
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             return value
     return None

@@ -155,6 +155,16 @@ def test_a_stream_tells_what_it_cost(dialect, events, expected) -> None:
             {"usage": {"prompt_tokens": "x", "completion_tokens": True}},
             (None, None, Usage()),
         ),
+        (
+            "chat",
+            {"usage": {"prompt_tokens": 3.0, "completion_tokens": -1, "total_tokens": 1e999}},
+            (None, None, Usage(3)),
+        ),
+        (
+            "anthropic",
+            {"usage": {"input_tokens": 1, "cache_read_input_tokens": True, "output_tokens": 2.5}},
+            (None, None, Usage(1)),
+        ),
         ("other", {"model": "m", "usage": CHAT_USAGE}, (None, None, None)),
     ],
 )
