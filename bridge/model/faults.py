@@ -4,15 +4,12 @@ Rule: short, in one line, without the credentials that the request had: gateways
 they refuse. Pure; used by bridge.model.dialects and bridge.model.record.
 """
 
-import base64
-import contextlib
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
-from urllib.parse import unquote_plus
 
 from bridge.wire import codec, sse
+from bridge.wire import credentials as http
 from bridge.wire.http_head import Headers
 
 LONGEST = 300
@@ -23,12 +20,6 @@ _MASK = "***"
 _KEY_LIKE = re.compile(
     r"\b(?:sk|pk|rk|xai|gsk)-[\w-]{8,}|\bAIza[\w-]{8,}|\bBearer\s+[\w.~+/-]{8,}=*"
 )
-_SECRET_FIELD = re.compile(
-    rb"(?!idempotency-|sec-websocket-)(.*-)?(authorization|auth|api-?key|key|tok|token|secret|cookie|password|credentials?)",
-    re.IGNORECASE,
-)
-_SECRET_PARAMETER = re.compile(r"(.*_)?(api_?key|key|token|secret|password|sig)", re.IGNORECASE)
-_PROTOCOL_KEY = re.compile(r"\bapi-key\.([^\s,]+)")
 _MARKUP = re.compile(r"<(script|style|head)\b.*?</\1>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 
 
@@ -81,37 +72,8 @@ def shown(words: str, headers: Headers, target: bytes) -> str:
 
 
 def credentials(headers: Headers, target: bytes) -> Iterator[str]:
-    """The secrets of a request or a response, by the names of its headers and parameters."""
+    """The secrets of a request or a response, by the names of its fields and parameters."""
     for name, value in headers:
-        if not value:
-            continue
-        text = value.decode("latin-1")
-        if _is_secret(name):
-            yield from _in_header(text)
-            if name.lower().endswith(b"cookie"):
-                yield from (part.partition("=")[2].strip() for part in text.split(";"))
-        elif name.lower() == b"sec-websocket-protocol":
-            # Browsers cannot set headers: OpenAI's realtime API takes the key as a protocol.
-            yield from _PROTOCOL_KEY.findall(text)
-    for parameter in target.partition(b"?")[2].decode("latin-1").split("&"):
-        name, _, value = parameter.partition("=")
-        if value and _SECRET_PARAMETER.fullmatch(unquote_plus(name)):
-            yield from dict.fromkeys((value, unquote_plus(value)))
-
-
-def _in_header(value: str) -> Iterator[str]:
-    """A header's credentials: the value, or what follows its scheme; of Basic the password too."""
-    scheme, _, rest = value.partition(" ")
-    if not rest or not scheme.isalpha():
-        yield value
-        return
-    yield rest
-    if scheme.lower() == "basic":
-        with contextlib.suppress(ValueError):
-            yield base64.b64decode(rest + "==").decode().partition(":")[2]
-
-
-@lru_cache(256)
-def _is_secret(field: bytes) -> bool:
-    """By a header's name; the same few come with every exchange."""
-    return _SECRET_FIELD.fullmatch(field) is not None
+        yield from http.of_field(name.decode("latin-1"), value.decode("latin-1"))
+    query = target.partition(b"?")[2].decode("latin-1")
+    yield from (value for _, value in http.of_query(query))

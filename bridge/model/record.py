@@ -199,12 +199,13 @@ class Record(Silent):
         self.event.status, self.event.limit = status, limit
 
     def read(self) -> Answer:
-        if self._pieces and self._response is not None:
+        response = self._response
+        if self._pieces and response is not None:
             body = b"".join(self._pieces)
             if self._size < self.event.response_bytes and not body.startswith(self._head):
                 # The middle is missing: what is cut in two there is no JSON, and passed over.
                 body = self._head + b"\n\n" + body
-            headers = self._response.headers
+            headers = response.headers
             encoding = find(headers, b"content-encoding")
             try:
                 text = decoder(encoding).feed(body) if encoding else body
@@ -212,8 +213,10 @@ class Record(Silent):
                 text = b""
             kind = find(headers, b"content-type") or b""
             self.answer = dialects.read_answer(self._kind.dialect, kind, text)
-            if self._response.status >= 400:
-                self.answer.error = faults.of_answer(self._response.status, text)
+            if response.status >= 400:
+                self.answer.error = faults.of_answer(response.status, text)
+        elif response is not None and response.status >= 400:
+            self.answer.error = faults.of_answer(response.status, b"")
         event, answer = self.event, self.answer
         event.model = answer.model if event.model is None else event.model
         event.usage, event.finish_reason = answer.usage, answer.finish_reason

@@ -6,14 +6,11 @@ name says so or is declared (`BRIDGE_SECRETS`, `config.secrets`). Only places th
 charge fills are looked at, never what a tool or a model says. Pure; used by `bridge.trace.ledger`.
 """
 
-import base64
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
-from bridge.wire import codec
+from bridge.wire import codec, credentials
 
 Secret = tuple[str, str]
 """A name and a value."""
@@ -25,27 +22,18 @@ AGENT_MARKERS = (b'"terminal/create"',)
 """One of these stands in every message of a client, or of an agent, that `of_acp` finds
 something in."""
 
-_SECRET_NAME = re.compile(
-    r"(^|[_-])(API_?KEYS?|(ACCESS|PRIVATE|SECRET|SIGNING|ENCRYPTION|LICENSE)[_-]?KEY|KEY"
-    r"|TOKEN|SECRETS?|PASS(WORD|WD|PHRASE)?|PWD|CREDENTIALS?|AUTH|AUTHORIZATION|BEARER|COOKIE"
-    r"|PAT|DSN)$|PASSWORD$|APIKEY$|TOKEN$|SECRET$",
-    re.IGNORECASE,
-)
 _NOT_SECRET = frozenset({"PWD", "OLDPWD", DECLARED, "BRIDGE_RECORD_SECRETS"})
 _NEGOTIATING = frozenset({
     "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control",
     "connection", "content-length", "content-type", "date", "expect", "host", "keep-alive",
     "mcp-protocol-version", "te", "trailer", "transfer-encoding", "upgrade", "user-agent", "via",
 })  # fmt: skip
-_NO_CREDENTIALS = ("idempotency-", "sec-websocket-")
-"""With names of keys they begin, and are none."""
 _WORDS = frozenset({"true", "false", "none", "null", "auto", "default", "enabled", "disabled"})
-_SCHEMES = frozenset({"bearer", "basic", "token", "apikey", "digest", "negotiate"})
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether an environment variable, a field or a query parameter of that name is secret."""
-    return name not in _NOT_SECRET and _SECRET_NAME.search(name) is not None
+    """Whether an environment variable of that name is secret."""
+    return name not in _NOT_SECRET and credentials.is_secret_name(name)
 
 
 def of_environment(environment: Mapping[str, str]) -> Iterator[Secret]:
@@ -64,24 +52,8 @@ def _environment(environment: Mapping[str, str], declared: Iterable[str]) -> Ite
 
 def of_value(name: str, value: str) -> Iterator[Secret]:
     """A value, and what is secret in it by itself: the credentials after a scheme."""
-    value = value.strip()
-    if not value or value.lower() in _WORDS:
-        return
-    yield name, value
-    scheme, _, rest = value.partition(" ")
-    if rest and scheme.lower() in _SCHEMES:
-        yield name, rest.strip()
-        if scheme.lower() == "basic":
-            yield from _basic(name, rest.strip())
-
-
-def _basic(name: str, encoded: str) -> Iterator[Secret]:
-    try:
-        pair = base64.b64decode(encoded + "==").decode()
-    except (ValueError, UnicodeDecodeError):
-        return
-    yield name, pair
-    yield name, pair.partition(":")[2]
+    if value.strip().lower() not in _WORDS:
+        yield from ((name, found) for found in credentials.of_value(value))
 
 
 def of_headers(headers: Iterable[tuple[str, str]]) -> Iterator[Secret]:
@@ -91,27 +63,18 @@ def of_headers(headers: Iterable[tuple[str, str]]) -> Iterator[Secret]:
             continue
         yield from of_value(name, value)
         if name.lower() in ("cookie", "set-cookie"):
-            for part in value.split(";"):
-                yield name, part.partition("=")[2].strip()
+            yield from ((name, cookie) for cookie in credentials.of_cookies(value))
 
 
 def of_event(data: Mapping[str, Any]) -> Iterator[Secret]:
     """The credentials in the heads that an event shows: among its `headers` and
     `response_headers` (pairs), and in the query of its `target`."""
-    for name in ("headers", "response_headers"):
-        if (headers := data.get(name)) is not None:
-            yield from of_headers(pair for pair in _pairs(headers) if _is_credential(pair[0]))
+    for member in ("headers", "response_headers"):
+        for name, value in _pairs(data.get(member)):
+            yield from ((name, found) for found in credentials.of_field(name, value))
     target = data.get("target")
-    if isinstance(target, str) and "?" in target:
+    if isinstance(target, str):
         yield from _of_query("target", target.partition("?")[2])
-
-
-@lru_cache(1024)
-def _is_credential(header: str) -> bool:
-    """By a header's name; the same few come with every exchange."""
-    if header.lower().startswith(_NO_CREDENTIALS):
-        return False
-    return is_secret_name(header) or "cookie" in header.lower()
 
 
 def of_url(name: str, url: str) -> Iterator[Secret]:
@@ -129,13 +92,7 @@ def of_url(name: str, url: str) -> Iterator[Secret]:
 
 
 def _of_query(name: str, query: str) -> Iterator[Secret]:
-    try:
-        pairs = parse_qsl(query)
-    except ValueError:
-        return
-    for key, value in pairs:
-        if is_secret_name(key) or key.lower() == "sig":
-            yield f"{name}.{key}", value
+    yield from ((f"{name}.{key}", value) for key, value in credentials.of_query(query))
 
 
 def of_host(body: bytes) -> Iterator[Secret]:

@@ -117,6 +117,14 @@ async def test_a_refusal_is_told_in_the_upstream_s_words_without_the_key(path: b
         assert event["model"] == "m"
 
 
+async def test_a_refusal_without_a_body_is_told_by_its_status() -> None:
+    refusal = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
+    async with standing(answer(refusal)) as stand:
+        await stand.exchange(stand.request(b"{}"))
+        event = await stand.event()
+        assert (event["status"], event["error"]) == (503, "status 503")
+
+
 async def test_an_error_in_a_stream_that_began_well_is_told() -> None:
     stream = b'data: {"model":"m","choices":[]}\n\ndata: {"error":{"message":"overloaded"}}\n\n'
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n"
