@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import signal
-import sys
 from typing import TYPE_CHECKING
 
 from bridge.cli.options import (
@@ -21,6 +20,10 @@ from bridge.errors import UsageError
 if TYPE_CHECKING:
     from bridge.trace.recorder import Recorder
     from protocol_schemas.model import ModelOptions
+
+
+_BACKLOG = 1 << 20
+"""Bytes of events that wait for their reader; what comes while there are more is dropped."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,33 +117,37 @@ def run(options: argparse.Namespace) -> int:
 async def _serve(options: argparse.Namespace, recorder: "Recorder | None") -> int:
     from bridge.io import signals
     from bridge.io.background import Background
+    from bridge.io.pipes import FdWriter, reopen
     from bridge.model.service import ModelProxy
     from bridge.trace.exchanges import exchange_tap
 
     host, port = address(options.listen)
     settings = _settings(options)
+    out = FdWriter(reopen(1, os.O_WRONLY))
+
+    def tell(value: object) -> None:
+        # Who reads slowly loses events, and who has left all of them: the agents' calls go on.
+        if out.queued <= _BACKLOG:
+            out.post(json.dumps(value, separators=(",", ":")).encode() + b"\n")
+
     with signals.receive(signal.SIGTERM, signal.SIGINT) as received:
         async with (
             Background() as tasks,
             ModelProxy(
-                _print if options.events else None,
+                tell if options.events else None,
                 None if recorder is None else exchange_tap(recorder),
                 host=host,
                 port=port,
                 allow_remote=options.allow_remote,
             ) as proxy,
         ):
+            tasks.start(out.run)
             if recorder is not None:
                 tasks.start(recorder.run)
-            _print({"url": proxy.mount(options.upstream, options=settings)})
+            tell({"url": proxy.mount(options.upstream, options=settings)})
             async for number in received:
                 return 128 + number
     raise AssertionError
-
-
-def _print(value: object) -> None:
-    sys.stdout.write(json.dumps(value, separators=(",", ":")) + "\n")
-    sys.stdout.flush()
 
 
 def _settings(options: argparse.Namespace) -> "ModelOptions":

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.model.command import blocking_upstream, command, until
+from tests.model.command import PATIENCE, blocking_upstream, command, until
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
@@ -131,6 +131,24 @@ def test_events_are_printed_a_line_each_where_asked_for() -> None:
     assert first["outcome"] == "complete"
     assert first["changes"][0]["rule"] == "content"
     assert (second["outcome"], second["limit"]) == ("refused", "max_turns")
+
+
+def test_agents_do_not_wait_for_who_does_not_read_the_events() -> None:
+    with blocking_upstream(serve) as upstream, command("--events", upstream=upstream) as proxy:
+        assert proxy.process.stdout is not None
+        with proxy.connect() as sock:
+            # A pipe holds 64 KiB.
+            for _ in range(300):
+                sock.sendall(proxy.request(b"{}", b"/v1/" + b"x" * 300))
+                assert until(sock, b"{}") == OK
+        proxy.process.stdout.close()
+        with proxy.connect() as sock:
+            sock.sendall(proxy.request(b"{}"))
+            assert until(sock, b"{}") == OK
+        proxy.process.send_signal(signal.SIGTERM)
+        assert proxy.process.wait(PATIENCE) == 143
+        assert proxy.process.stderr is not None
+        assert proxy.process.stderr.read() == ""
 
 
 def test_options_reach_the_rules() -> None:
