@@ -197,7 +197,7 @@ class HttpChannel:
     async def _take(self, data: bytes, request: Outgoing) -> Answer | None:
         """Hands on what a body or an event holds; the answer, if it is in it: the first one."""
         found: Answer | None = None
-        for line in messages.split(data):
+        for line in messages.sent(data):
             message = jsonrpc.parse(line)
             if isinstance(message, Request | Notification):
                 await self._sink(message)
@@ -218,6 +218,9 @@ class HttpChannel:
             if error.final:
                 raise
             why = f"the stream broke before the answer came ({error})"
+        # The last event may be whole and only lack its end.
+        if (answer := await self._take(parser.rest, request)) is not None:
+            return answer
         if self.version != eras.MODERN and parser.last_id:
             await reply.close()
             if (answer := await self._resumed(parser, request)) is not None:

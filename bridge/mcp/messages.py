@@ -72,6 +72,17 @@ def split(body: bytes) -> list[bytes]:
     return [bytes(item) for item in batch] if batch else [body]
 
 
+def sent(data: bytes) -> list[bytes]:
+    """The messages in what a server sent. Bytes that are no UTF-8 become U+FFFD: no answer is lost
+    for a letter, and no tool called again for it."""
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            data = data.decode(errors="replace").encode()
+    return split(data)
+
+
 def request(ident: int | str, method: str, params: Mapping[str, Any] | None) -> bytes:
     """A request's bytes, without the line end."""
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": ident, "method": method}

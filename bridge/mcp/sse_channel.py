@@ -104,7 +104,7 @@ class SseChannel:
         while (event := await self._next(request)) is not None:
             if event.name != "message":
                 continue
-            for line in messages.split(event.data):
+            for line in messages.sent(event.data):
                 message = jsonrpc.parse(line)
                 if isinstance(message, Request | Notification):
                     await self._sink(message)

@@ -118,7 +118,7 @@ class StdioChannel:
             line = await self._next_line(request)
             if line is None:
                 return None
-            for part in messages.split(line)[::-1] if line.strip() else ():
+            for part in messages.sent(line)[::-1] if line.strip() else ():
                 message = jsonrpc.parse(part)
                 if isinstance(message, Malformed):
                     log.debug("noise on an MCP server's stdout: %s", message.reason)

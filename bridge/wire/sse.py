@@ -62,6 +62,14 @@ class Parser:
         """Whether an event has begun that no blank line has ended."""
         return bool(self._partial or self._data)
 
+    @property
+    def rest(self) -> bytes:
+        """The data of an event that has begun and that no blank line has ended: no event by the
+        standard, for whoever would rather have that than nothing."""
+        line = b"".join(self._partial)
+        last = [line[5:].removeprefix(b" ")] if line.startswith(b"data:") else []
+        return b"\n".join([*self._data, *last])
+
     def feed(self, data: bytes) -> list[Event]:
         """The events that these bytes complete, in order. Raises SSEError over the limit."""
         if self._after_cr and data:

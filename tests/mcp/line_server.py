@@ -105,6 +105,11 @@ for line in sys.stdin:
                 say({"jsonrpc": "2.0", "method": "notifications/message", "params": told})
                 # Not in one piece with the answer.
                 time.sleep(0.05)
+        if "latin1" in MODES and message["method"] == "tools/call":
+            found = {"content": [{"type": "text", "text": "caf@"}]}
+            text = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": found})
+            os.write(1, text.encode().replace(b"@", b"\xe9") + b"\n")
+            continue
         say({"jsonrpc": "2.0", "id": message["id"], **answer(message)})
         if "exit" in MODES and message["method"] == "tools/call":
             os._exit(0)

@@ -177,9 +177,23 @@ async def _without_its_last_chunk(server: Fake, peer: Peer, seen: Seen) -> None:
     await peer.close()
 
 
+def _in_an_event_without(end: bytes) -> Act:
+    async def run(server: Fake, peer: Peer, seen: Seen) -> None:
+        await peer.send(fake.STREAM + b"id: e1\ndata: " + _whole(seen) + end)
+        await peer.close()
+
+    return run
+
+
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 @pytest.mark.parametrize("delivery", ["at-least-once", "never"])
-@pytest.mark.parametrize("cut", [_too_short, _without_its_last_chunk])
+@pytest.mark.parametrize(
+    "cut",
+    [
+        *(_too_short, _without_its_last_chunk),
+        *(_in_an_event_without(b""), _in_an_event_without(b"\n")),
+    ],
+)
 async def test_an_answer_that_is_whole_is_one_however_its_connection_ends(
     cut: Act, delivery: str, era: str
 ) -> None:
@@ -235,4 +249,27 @@ async def test_an_answer_is_one_whatever_its_media_type_is_called(kind: str) -> 
         server.acts["tools/call"] = [fake.executing(named)]
         result, _ = await called(server, {})
     assert result["whole"] is True
+    assert server.executed["echo"] == 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    "sent, text", [(b"caf\xe9", "caf\ufffd"), ("\U0001f600".encode(), "\U0001f600")]
+)
+async def test_bytes_that_are_no_text_cost_a_letter_and_not_the_answer(
+    sent: bytes, text: str, stream: bool
+) -> None:
+    async def run(server: Fake, peer: Peer, seen: Seen) -> None:
+        found = fake.answer(seen.id, {"content": [{"type": "text", "text": "TEXT"}]})
+        body = json.dumps(found).encode().replace(b"TEXT", sent)
+        if stream:
+            await peer.send(fake.STREAM + b"data: " + body + b"\n\n")
+            await peer.close()
+        else:
+            await peer.send(fake.reply(200, body, {"Content-Type": "application/json"}))
+
+    async with Fake(eras=("legacy",)).running() as server:
+        server.acts["tools/call"] = [fake.executing(run)]
+        result, _ = await called(server, {})
+    assert result["content"][0]["text"] == text
     assert server.executed["echo"] == 1

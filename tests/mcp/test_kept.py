@@ -16,7 +16,6 @@ from tests.mcp.test_stdio_channel import Lines
 
 pytestmark = pytest.mark.anyio
 
-Json = dict[str, Any]
 KEPT = {**QUICK, "keep_alive": True}
 
 

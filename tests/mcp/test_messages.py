@@ -122,3 +122,8 @@ def test_an_added_member_changes_nothing_else(value: dict[str, Any], name: str) 
         name = "plain"
     found = codec.decode(messages.with_member(Raw(codec.encode(value)), name, b"1"))
     assert found == {name: 1, **value}
+
+
+def test_what_a_server_sent_is_text_whatever_its_bytes_are() -> None:
+    assert messages.sent(b'[{"a":"\xe9"},{"b":1}]') == [b'{"a":"\xef\xbf\xbd"}', b'{"b":1}']
+    assert messages.sent("é".encode()) == ["é".encode()]

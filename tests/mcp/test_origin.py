@@ -4,7 +4,6 @@ import gzip
 import json
 import zlib
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -18,8 +17,6 @@ from tests.mcp.web import Web
 from tests.raw import Peer, upstream
 
 pytestmark = pytest.mark.anyio
-
-Json = dict[str, Any]
 
 
 async def test_headers_of_one_server_never_reach_another() -> None:

@@ -207,3 +207,9 @@ async def test_an_answer_is_read_after_the_end_however_slow_the_caller_is(
     assert result["content"][0]["text"] == '{"a": 1}'
     assert len(lines.noted) == 1
     assert [message["params"]["data"] for message in slow.told] == [1, 2]
+
+
+@pytest.mark.parametrize("keep_alive", [False, True])
+async def test_bytes_that_are_no_text_cost_a_letter(tmp_path: Path, keep_alive: bool) -> None:
+    result = await Lines(tmp_path, "latin1").call({"keep_alive": keep_alive, "timeout": 20})
+    assert result["content"] == [{"type": "text", "text": "caf\ufffd"}]

@@ -1,7 +1,5 @@
 """An endpoint's view: a lone server speaks for itself, several are presented as one."""
 
-from typing import Any
-
 import pytest
 
 from bridge.mcp.service import McpProxy
@@ -15,7 +13,6 @@ from tests.mcp.test_catalogue import entry, tools
 
 pytestmark = pytest.mark.anyio
 
-Json = dict[str, Any]
 LEGACY = Silent().client
 
 

@@ -1,7 +1,5 @@
 """Subscriptions: a session that lasts, opened anew where it breaks, ended with its subscriber."""
 
-from typing import Any
-
 import pytest
 
 from bridge.mcp import watch
@@ -11,8 +9,6 @@ from tests.mcp.test_news import CHANGED, UPDATED, Stream, endpoint
 from tests.mcp.test_relay import note
 
 pytestmark = pytest.mark.anyio
-
-Json = dict[str, Any]
 
 
 async def test_a_subscription_lasts_longer_than_its_request() -> None:

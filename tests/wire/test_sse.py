@@ -139,6 +139,23 @@ def test_an_event_within_the_limit_is_one_however_it_is_cut(size: int) -> None:
     assert [event.data for event in events] == [b"x" * 90] * 3
 
 
+@pytest.mark.parametrize(
+    "data, rest",
+    [
+        (b"", b""),
+        (b"data: x\n\n", b""),
+        (b"data: x\n\ndata: a\ndata: b", b"a\nb"),
+        (b"data:a\n", b"a"),
+        (b"event: e\nid: 1\ndata: a\n: not data", b"a"),
+        (b"data", b""),
+    ],
+)
+def test_what_a_stream_ends_in_the_middle_of_can_be_asked_for(data: bytes, rest: bytes) -> None:
+    parser = Parser()
+    parser.feed(data)
+    assert parser.rest == rest
+
+
 @given(st.text(), st.sampled_from(["", "delta"]), st.sampled_from(["", "9"]))
 def test_what_is_encoded_parses_back(text: str, name: str, event_id: str) -> None:
     expected = text.replace("\r\n", "\n").replace("\r", "\n").encode()
