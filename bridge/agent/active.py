@@ -130,12 +130,11 @@ class ActiveRelay(Relay):
         if isinstance(message, Response) and message.id == self._initializing:
             self._behind.initialized(message.result)
             self._initializing = None
-        elif (
-            isinstance(message, Request)
-            and message.method == _PERMISSION
-            and self._policy is not None
-        ):
-            return not self._decide(message)
+        elif isinstance(message, Request):
+            # An agent may use an id again, for what its client is to answer.
+            self._answered.discard(_plain(message.id))
+            wanted = message.method == _PERMISSION and self._policy is not None
+            return not (wanted and self._decide(message))
         elif isinstance(message, Notification) and message.method == _CANCEL:
             params = codec.mapping(codec.decode(message.params)) or {}
             return codec.encode(params.get("requestId")) not in self._answered
@@ -148,6 +147,11 @@ class ActiveRelay(Relay):
         except codec.JSONError:
             return False
         result = question.answered(request.id, self._policy or "deny", self._note)
-        self._answered.add(request.id)
+        self._answered.add(_plain(request.id))
         self._tell(jsonrpc.result(request.id, result))
         return True
+
+
+def _plain(ident: bytes) -> bytes:
+    """An id as we write it, however its peer has spelt it."""
+    return codec.encode(codec.decode(ident))

@@ -8,6 +8,8 @@ Called by every command that looks at traces.
 """
 
 import base64
+import os
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,8 +23,11 @@ from bridge.wire import codec
 from protocol_schemas.trace import FORMAT, Direction, Head, Record
 
 _POLL = 0.1
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh")
 _CHUNK = 1 << 20
 _NS = 1e-9
+_LATEST = 1 << 62
+"""Nanoseconds; no clock has been running for a hundred years."""
 
 
 class Event(msgspec.Struct):
@@ -69,18 +74,21 @@ class Parser:
             return None
         try:
             record = _decode_record(line)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return self._otherwise(line)
-        if self._start is None:
-            self._start = record.t
         return self._event(record)
 
-    def _event(self, record: Record) -> Event:
-        assert self._start is not None
-        content, is_json = _content(record)
+    def _event(self, record: Record) -> Event | Damage:
+        if abs(record.t) > _LATEST:
+            return Damage(self._line, "not a record: its time is out of range")
+        try:
+            content, is_json = _content(record)
+        except ValueError as error:
+            return Damage(self._line, f"not a record: its b64 is no base64: {error}")
+        start = self._start = record.t if self._start is None else self._start
         return Event(
             self._line,
-            (record.t - self._start) * _NS,
+            (record.t - start) * _NS,
             record.ch,
             record.dir,
             record.session,
@@ -100,7 +108,7 @@ class Parser:
         fields = codec.mapping(value) or {}
         try:
             if "trace" in fields:
-                return self._head(codec.convert(fields, Head))
+                return self._head(_newer(fields) or codec.convert(fields, Head))
             if fields.get("dir") in ("c2a", "a2c", "eof"):
                 return self._foreign(line, fields)
             # Lone surrogates, which the typed decoder refuses.
@@ -110,7 +118,6 @@ class Parser:
                 record.msg = codec.Raw(codec.encode(raw))
         except codec.JSONError as error:
             return Damage(self._line, f"not a record: {error}")
-        self._start = record.t if self._start is None else self._start
         return self._event(record)
 
     def _head(self, head: Head) -> Head:
@@ -120,12 +127,19 @@ class Parser:
 
     def _foreign(self, line: bytes, fields: dict[str, Any]) -> Event:
         t = fields.get("t")
-        seconds = float(t) if isinstance(t, int | float) else 0.0
+        seconds = float(t) if isinstance(t, int | float) and abs(t) < _LATEST * _NS else 0.0
         if fields["dir"] == "eof":
             return Event(self._line, seconds, "process", kind="eof")
         direction: Direction = "out" if fields["dir"] == "c2a" else "in"
         content = bytes(_decode_foreign(line).msg)
         return Event(self._line, seconds, "acp", direction, content=content, is_json=True)
+
+
+def _newer(fields: dict[str, Any]) -> Head | None:
+    """The head of a format that we do not know, whatever else it says."""
+    version = fields["trace"]
+    newer = isinstance(version, int) and version > FORMAT
+    return Head(version, 0, "", "") if newer else None
 
 
 class _Foreign(msgspec.Struct):
@@ -160,6 +174,8 @@ def follow(path: str) -> Iterator[Item | None]:
 
 def _items(path: str, *, follow: bool) -> Iterator[Item | None]:
     begun = False
+    if not path:
+        raise UsageError("the trace's name is empty: give a file that --record has written")
     for item in _lines(path, follow=follow):
         if isinstance(item, Damage) and not begun:
             raise UsageError(
@@ -196,14 +212,13 @@ def _lines(path: str, *, follow: bool) -> Iterator[Item | None]:
                 yield item
                 if follow and _is_last(item):
                     return
-    if rest:
-        yield _torn(parser.parse(b"".join(rest)))
+    if rest and (item := parser.parse(b"".join(rest))) is not None:
+        yield _torn(item) if rest[0][:1] == b"{" else item
 
 
-def _torn(item: Item | None) -> Item:
+def _torn(item: Item) -> Item:
     if isinstance(item, Damage):
         return Damage(item.line, "cut off in the middle: the writer was stopped", torn=True)
-    assert item is not None
     return item
 
 
@@ -215,10 +230,15 @@ def _chunks(path: str, *, follow: bool) -> Iterator[bytes]:
     try:
         # Unbuffered: a growing file is read as far as it goes, again and again.
         with Path("/dev/stdin" if path == "-" else path).open("rb", buffering=0) as file:
-            while True:
-                chunk = file.read(_CHUNK)
-                if not chunk and not follow:
-                    return
+            # What comes through a pipe ends when its writer does.
+            grows = follow and stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            chunk = file.read(_CHUNK)
+            if chunk.startswith(_PACKED):
+                raise UsageError(
+                    f"{path} is compressed: unpack it first, such as with gunzip or zstd -d"
+                )
+            while chunk or grows:
                 yield chunk
+                chunk = file.read(_CHUNK)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None

@@ -246,7 +246,7 @@ def _exit(data: Fields) -> str:
 
 
 _EVENTS: dict[tuple[str, str], Callable[[Fields], str]] = {
-    ("process", "start"): lambda data: " ".join(map(str, data.get("argv") or [])),
+    ("process", "start"): lambda data: " ".join(map(str, items(data.get("argv")))),
     ("process", "exit"): _exit,
     ("trace", "end"): lambda data: str(data.get("reason", "")),
     ("mcp", "attempt"): lambda data: _pairs(

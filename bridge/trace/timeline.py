@@ -142,21 +142,26 @@ def _is_bad(status: Any) -> bool:
     return isinstance(status, int) and status >= 400
 
 
+def id_text(raw: bytes) -> str:
+    """The JSON text of an id, the same one however its peer has spelt it (`é`, `\\u00e9`)."""
+    if raw.isascii() and b"\\" not in raw:
+        return raw.decode()
+    return codec.encode(codec.decode(raw)).decode()
+
+
 def _message(event: Event) -> Entry:
     content = event.content or b""
     match jsonrpc.parse(content):
         case Request() as request:
             method, value = _opened(request.method, _decoded(request.params))
-            ident = request.id.decode(errors="replace")
-            entry = Entry(event, "request", method, ident, value)
+            entry = Entry(event, "request", method, id_text(request.id), value)
         case Notification() as notification:
             method, value = _opened(notification.method, _decoded(notification.params))
             entry = Entry(event, "notification", method, None, value)
             if method == "session/update":
                 _update(entry)
         case Response() as response:
-            ident = response.id.decode(errors="replace")
-            error = response.error
+            error, ident = response.error, id_text(response.id)
             value = _decoded(response.result) if error is None else msgspec.to_builtins(error)
             entry = Entry(event, "response", "", ident, value, error is not None)
         case Malformed() as noise:

@@ -136,7 +136,9 @@ class Traffic:
                 exchange.request_body += event.content or b""
             case "response":
                 exchange.head = event.t
-                exchange.status, exchange.reason = data.get("status", 0), data.get("reason", "")
+                status = data.get("status")
+                exchange.status = status if isinstance(status, int) else 0
+                exchange.reason = str(data.get("reason") or "")
                 exchange.response_headers = _headers(data)
             case "response_body":
                 exchange.decoded |= "decoded" in data
@@ -169,7 +171,8 @@ class Traffic:
         request = next((e for e in self._sent if _subject(e) == tool), None)
         if request is not None:
             self._sent.remove(request)
-        seconds = data.get("seconds")
+        took = data.get("seconds")
+        seconds = took if isinstance(took, int | float) and 0 <= took <= event.t else 0.0
         number = data.get("attempt")
         self.attempts.append(
             Attempt(
@@ -178,7 +181,7 @@ class Traffic:
                 tool=tool,
                 number=number if isinstance(number, int) else 1,
                 session=event.session,
-                start=event.t - (seconds if isinstance(seconds, int | float) else 0.0),
+                start=event.t - seconds,
                 end=event.t,
                 outcome=str(data.get("outcome")),
                 failed=entry.failed,
@@ -240,8 +243,18 @@ def _headers(data: dict[str, Any]) -> Headers:
 
 def headers_of(data: dict[str, Any], name: str) -> Headers:
     """The headers that an event shows under a name."""
-    pairs: list[list[str]] = data.get(name) or []
-    return [(str(name), str(value)) for name, value in pairs]
+    found: Headers = []
+    for pair in _list(data.get(name)):
+        match _list(pair):
+            case [header, value]:
+                found.append((str(header), str(value)))
+            case _:
+                continue
+    return found
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list) else []  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _subject(entry: Entry) -> str:

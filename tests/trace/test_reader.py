@@ -1,6 +1,7 @@
 """Trace files are read whatever state they are in."""
 
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -102,6 +103,9 @@ def test_bare_transcripts_are_read_too(tmp_path: Path) -> None:
         (b"\xff\xfe\x00\n" * 3, "is no trace: line 1"),
         (b'{"trace":1,"t"', "is no trace: line 1 is cut off"),
         (b'{"trace":7,"t":1,"wall":"x"}\n{"t":2,"ch":"x"}\n', "of format 7; .* reads format 1"),
+        (b'{"trace":7,"begun":"then"}\n', "of format 7; .* reads format 1"),
+        (b"\x1f\x8b\x08\x00\x00", "is compressed: unpack it first"),
+        (b"\xff\xfe{\x00", "is no trace: line 1 is not JSON"),
     ],
 )
 def test_what_is_no_trace_is_said_to_be_none(tmp_path: Path, data: bytes, words: str) -> None:
@@ -109,6 +113,39 @@ def test_what_is_no_trace_is_said_to_be_none(tmp_path: Path, data: bytes, words:
     path.write_bytes(data)
     with pytest.raises(UsageError, match=words):
         items(str(path))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"t":1,"ch":"acp","b64":"a"}',
+        b'{"t":1,"ch":"acp","b64":"\xc3\xa9"}',
+        b'{"t":1,"ch":"acp","msg":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"t":99999999999999999999999,"ch":"acp"}',
+        b'{"t":NaN,"ch":"acp"}',
+    ],
+)
+def test_a_line_that_cannot_be_read_is_told_of_and_passed_over(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "t"
+    path.write_bytes(json.dumps(HEAD).encode() + b"\n" + line + b'\n{"t":2,"ch":"x"}\n  ')
+    _, damage, event = items(str(path))
+    assert isinstance(damage, Damage)
+    assert not damage.torn
+    assert isinstance(event, Event)
+
+
+def test_a_name_that_is_empty_is_no_folder() -> None:
+    with pytest.raises(UsageError, match="name is empty"):
+        items("")
+
+
+def test_what_comes_through_a_pipe_ends_with_its_writer(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(json.dumps(HEAD).encode() + b"\n",))
+    writer.start()
+    assert len(list(follow(str(path)))) == 1
+    writer.join()
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -29,6 +29,15 @@ def test_ids_of_two_agents_are_apart() -> None:
     assert [entry.method for entry in script.entries()] == ["m1", "m2", "m2", "m1"]
 
 
+def test_an_id_is_the_same_however_it_is_spelt() -> None:
+    for asked, answered in (('"é"', '"\\u00e9"'), ('"\\u2028"', '"\u2028"'), ('"\\/"', '"/"')):
+        script = Script().to_agent(f'{{"jsonrpc":"2.0","id":{asked},"method":"m"}}')
+        script.from_agent(f'{{"jsonrpc":"2.0","id":{answered},"result":{{}}}}')
+        request, response = script.entries()
+        assert response.partner is request
+        assert request.id == response.id
+
+
 def test_an_id_keeps_its_type() -> None:
     script = Script().call(1, "m").call("1", "n").answer("1", {}).answer(1, {})
     assert [entry.method for entry in script.entries()] == ["m", "n", "n", "m"]

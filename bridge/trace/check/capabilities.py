@@ -1,6 +1,6 @@
 """Capabilities: nobody asks for what the other side did not offer."""
 
-from bridge.trace.check.context import Context, field, from_client, listed
+from bridge.trace.check.context import OPENERS, Context, field, from_client, listed, strings
 from bridge.trace.check.finding import Report
 from bridge.trace.timeline import Entry
 
@@ -30,6 +30,7 @@ _OF_THE_CLIENT: dict[str, tuple[str, ...]] = {
         for name in ("create", "output", "wait_for_exit", "kill", "release")
     },
 }
+_FOLDERS = "additionalDirectories"
 _BLOCKS = {"image": "image", "audio": "audio", "resource": "embeddedContext"}
 _UPDATES = {
     "notice": ("session", "notices"),
@@ -71,8 +72,9 @@ class Capabilities:
                 self._say("steering-capability", entry, "the agent did not offer steering")
         elif method == "session/prompt":
             self._prompt(entry)
-        elif method in ("session/new", "session/load", "session/resume", "session/fork"):
+        elif method in OPENERS:
             self._servers(entry)
+            self._folders(entry)
 
     def _prompt(self, entry: Entry) -> None:
         root = ("promptCapabilities",) if self._context.speaks == 1 else ("session", "prompt")
@@ -89,6 +91,11 @@ class Capabilities:
             if kind in ("http", "sse", "acp") and not self._context.agent_can(*root, kind):
                 words = f"server {server.get('name')!r} is of type {kind}, which the agent cannot"
                 self._say("mcp-capability", entry, words)
+
+    def _folders(self, entry: Entry) -> None:
+        root = "sessionCapabilities" if self._context.speaks == 1 else "session"
+        if strings(entry.fields.get(_FOLDERS)) and not self._context.agent_can(root, _FOLDERS):
+            self._say("agent-capability", entry, f"the agent did not offer {root}.{_FOLDERS}")
 
     def _agent(self, entry: Entry) -> None:
         context, method = self._context, entry.method

@@ -20,6 +20,12 @@ def from_client(entry: Entry) -> bool:
     return entry.event.dir == ("in" if entry.event.ch == "client" else "out")
 
 
+def version_of(entry: Entry) -> int | None:
+    """The version an initialize, or its answer, names; None if it is no number."""
+    version = entry.fields.get("protocolVersion")
+    return version if isinstance(version, int) and not isinstance(version, bool) else None
+
+
 def field(value: Any, *path: str) -> Any:
     """A member deep inside objects; None where there is none."""
     for name in path:
@@ -31,6 +37,12 @@ def listed(value: Any) -> list[Fields]:
     """The objects in a list."""
     items: list[Any] = list(value) if isinstance(value, list) else []  # pyright: ignore[reportUnknownArgumentType]
     return [item for item in map(codec.mapping, items) if item is not None]
+
+
+def strings(value: Any) -> list[str]:
+    """The strings in a list."""
+    items: list[Any] = list(value) if isinstance(value, list) else []  # pyright: ignore[reportUnknownArgumentType]
+    return [item for item in items if isinstance(item, str)]
 
 
 class Session(msgspec.Struct):
@@ -93,8 +105,7 @@ class Context:
             self._answer(entry)
         elif entry.method == "initialize":
             self.client = entry.fields
-            asked = entry.fields.get("protocolVersion")
-            self.asked = asked if isinstance(asked, int) else None
+            self.asked = version_of(entry)
         elif entry.method in OPENERS:
             self.opening[entry.id or ""] = entry
             if entry.method in ("session/load", "session/resume"):
@@ -123,8 +134,7 @@ class Context:
                 self.sessions[shelved.id] = shelved
         elif request.method == "initialize" and not entry.failed:
             self.initialized, self.agent = entry, entry.fields
-            version = entry.fields.get("protocolVersion")
-            self.version = version if isinstance(version, int) else None
+            self.version = version_of(entry)
         elif (session := self.session(entry)) is not None:
             self._answered(session, request, entry)
 

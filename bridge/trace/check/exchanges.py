@@ -7,6 +7,7 @@ import msgspec
 from bridge.trace.check.context import field, listed
 from bridge.trace.check.finding import Report
 from bridge.trace.timeline import Entry
+from bridge.trace.traffic import headers_of
 from bridge.wire import codec
 
 _LAST_EVENTS = {
@@ -21,6 +22,10 @@ class _Exchange(msgspec.Struct):
     body: list[bytes] = []
     answer: list[bytes] = []
     whole: bool = True
+    packed: bool = False
+    """Whether the answer came in an encoding."""
+    decoded: bool = False
+    """Whether it was written without it."""
     streams: bool = False
     rewritten: bool = False
 
@@ -45,12 +50,14 @@ class Exchanges:
                 parts = exchange.body if event.kind == "request_body" else exchange.answer
                 parts.append(event.content or b"")
                 exchange.whole &= "omitted" not in event.data and "cut" not in event.data
+                exchange.decoded |= "decoded" in event.data
             case "rewrite":
                 exchange.rewritten = True
             case "forward":
                 self._asked(exchange)
             case "response":
                 kind = _header(event.data, "content-type")
+                exchange.packed = _header(event.data, "content-encoding") not in ("", "identity")
                 exchange.streams = "event-stream" in kind and event.data.get("status") == 200
             case "end":
                 del self._open[event.n]
@@ -75,7 +82,8 @@ class Exchanges:
         elif entry.failed and outcome != "gone":
             words = data.get("error") or f"status {status}"
             self._say("model-failed", entry, f"{exchange.request.method}: {words}")
-        if outcome != "complete" or not (exchange.streams and exchange.whole):
+        readable = exchange.whole and (exchange.decoded or not exchange.packed)
+        if outcome != "complete" or not (exchange.streams and readable):
             return
         for path, events in _LAST_EVENTS.items():
             tail = b"".join(exchange.answer)[-65536:]
@@ -141,5 +149,5 @@ def _is_object(arguments: Any) -> bool:
 
 
 def _header(data: dict[str, Any], name: str) -> str:
-    pairs: list[list[str]] = data.get("headers") or []
+    pairs = headers_of(data, "headers")
     return next((value for key, value in pairs if key.lower() == name), "").lower()

@@ -1,6 +1,6 @@
 """The beginning of a connection: initialize, versions, authentication."""
 
-from bridge.trace.check.context import Context, field, from_client, listed
+from bridge.trace.check.context import Context, field, from_client, listed, version_of
 from bridge.trace.check.finding import Report
 from bridge.trace.check.schema import VERSIONS
 from bridge.trace.timeline import Entry
@@ -39,8 +39,8 @@ class Lifecycle:
     def _initialized(self, entry: Entry) -> None:
         if entry.failed:
             return
-        version, asked = entry.fields.get("protocolVersion"), self._context.asked
-        if isinstance(version, int):
+        version, asked = version_of(entry), self._context.asked
+        if version is not None:
             if asked is not None and version > asked:
                 words = f"asked for version {asked}, answered {version}"
                 self._say("version-too-high", entry, words)

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from bridge.trace.check import schema
-from bridge.trace.check.context import Context, from_client
+from bridge.trace.check.context import Context, from_client, version_of
 from bridge.trace.check.finding import Report
 from bridge.trace.timeline import Entry
 from bridge.wire import codec
@@ -93,9 +93,14 @@ class Messages:
         role = "response"
         if "method" in value:
             role = "request" if "id" in value else "notification"
+            if not isinstance(value["method"], str):
+                self._say("unknown-method", entry, f"the method is {_kind(value['method'])}")
             params = value.get("params", {})
-            if params is not None and not isinstance(params, dict):
+            positional = isinstance(params, list) and entry.method.startswith("_")
+            if params is not None and not isinstance(params, dict) and not positional:
                 self._say("params-type", entry, f"params are {_kind(params)}")
+        elif "id" not in value and ("result" in value or "error" in value):
+            self._say("id-type", entry, "a response without an id")
         elif ("result" in value) == ("error" in value):
             both = "both result and error" if "result" in value else "neither result nor error"
             self._say("result-or-error", entry, both)
@@ -120,7 +125,7 @@ class Messages:
 
     def _schema(self, entry: Entry) -> None:
         method = entry.method
-        if not method or (entry.role == "response" and entry.failed):
+        if entry.role in ("noise", "response") and (entry.failed or not method):
             return
         client = from_client(entry)
         if method.startswith("_"):
@@ -157,8 +162,7 @@ class Messages:
     def _version(self, entry: Entry) -> int:
         if entry.method != "initialize":
             return self._context.speaks
-        asked = entry.fields.get("protocolVersion")
-        return min(asked, 2) if isinstance(asked, int) and asked > 0 else 1
+        return version_of(entry) or 1
 
 
 def _at(what: str, path: str) -> str:

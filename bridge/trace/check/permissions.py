@@ -3,6 +3,7 @@
 from bridge.trace.check.context import Context, field, from_client, listed
 from bridge.trace.check.finding import Report
 from bridge.trace.timeline import Entry
+from bridge.wire.jsonrpc import REQUEST_CANCELLED
 
 _METHOD = "session/request_permission"
 
@@ -37,20 +38,24 @@ class Permissions:
             seen.add(ident)
 
     def _answered(self, entry: Entry, request: Entry) -> None:
-        outcome, session = field(entry.fields, "outcome"), self._context.session(request)
-        if field(outcome, "outcome") != "selected":
-            return
+        outcome = field(entry.fields, "outcome")
         option = field(outcome, "optionId")
         known = [item.get("optionId") for item in listed(request.fields.get("options"))]
-        if option not in known:
-            self._say("permission-option-unknown", entry, f"{option!r} is none of {known}")
-        if session is None or session.cancelled is None or session.turn is None:
+        if field(outcome, "outcome") == "selected":
+            if option not in known:
+                self._say("permission-option-unknown", entry, f"{option!r} is none of {known}")
+            self._late(entry, request, f"{option!r} chosen")
+        elif entry.failed and entry.fields.get("code") != REQUEST_CANCELLED:
+            # Of a request that its agent took back, such an error is the right answer.
+            self._late(entry, request, "answered with an error")
+
+    def _late(self, entry: Entry, request: Entry, how: str) -> None:
+        session = self._context.session(request)
+        if session is None or session.cancelled is None:
             return
-        if request.event.line < session.cancelled.event.line:
-            line = session.cancelled.event.line
-            self._say(
-                "permission-after-cancel", entry, f"cancelled in line {line}: {option!r} chosen"
-            )
+        line = session.cancelled.event.line
+        if request.event.line < line:
+            self._say("permission-after-cancel", entry, f"cancelled in line {line}: {how}")
 
     def end(self) -> None:
         for entry in self._open.values():

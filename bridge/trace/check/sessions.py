@@ -1,8 +1,9 @@
 """Sessions: which there are, what is used of them, what is restored how."""
 
 import os.path
+from collections.abc import Iterator
 
-from bridge.trace.check.context import OPENERS, Context, field, from_client
+from bridge.trace.check.context import OPENERS, Context, field, from_client, listed, strings
 from bridge.trace.check.finding import Report
 from bridge.trace.timeline import CHUNKS, Entry
 
@@ -14,10 +15,7 @@ _NEEDS = frozenset(
 )  # fmt: skip
 _SAYS = frozenset({*CHUNKS, "tool_call", "plan", "user_message", "agent_message"})
 _RELATIVE = {
-    "session/new": ("cwd",),
-    "session/load": ("cwd",),
-    "session/resume": ("cwd",),
-    "session/fork": ("cwd",),
+    **dict.fromkeys(OPENERS, ("cwd", "additionalDirectories")),
     "fs/read_text_file": ("path",),
     "fs/write_text_file": ("path",),
     "terminal/create": ("cwd",),
@@ -44,11 +42,8 @@ class Sessions:
             self._answer(entry, entry.partner)
 
     def _paths(self, entry: Entry) -> None:
-        if entry.role != "request":
-            return
-        for name in _RELATIVE.get(entry.method, ()):
-            path = entry.fields.get(name)
-            if isinstance(path, str) and not (os.path.isabs(path) or path[1:3] in (":\\", ":/")):
+        for name, path in _paths(entry):
+            if not (os.path.isabs(path) or path[1:3] in (":\\", ":/")):
                 self._say("relative-path", entry, f"{name} is {path!r}")
 
     def _use(self, entry: Entry) -> None:
@@ -133,6 +128,20 @@ class Sessions:
     def end(self) -> None:
         for ident, entry in self._early.items():
             self._say("update-unknown-session", entry, f"session {ident!r} was never opened")
+
+
+def _paths(entry: Entry) -> Iterator[tuple[str, str]]:
+    """The paths in a message, which are all to be absolute, by what they are."""
+    if entry.role == "request":
+        for name in _RELATIVE.get(entry.method, ()):
+            value = entry.fields.get(name)
+            yield from ((name, path) for path in strings([value]) or strings(value))
+    call = field(entry.fields, "update") or field(entry.fields, "toolCall")
+    for place in listed(field(call, "locations")):
+        yield from (("a location", path) for path in strings([place.get("path")]))
+    for content in listed(field(call, "content")):
+        if content.get("type") == "diff":
+            yield from (("a diff's path", path) for path in strings([content.get("path")]))
 
 
 def _replays(request: Entry) -> bool:

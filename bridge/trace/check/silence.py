@@ -26,6 +26,9 @@ class Silence:
             self._open[event.dir, entry.id or ""] = entry
         elif entry.role == "response":
             self._open.pop(("in" if event.dir == "out" else "out", entry.id or ""), None)
+        elif (event.ch, event.kind) == ("process", "eof"):
+            # Its client has left it: it is stopped, whatever it was asked.
+            self._open.clear()
         elif (event.ch, event.kind) == ("process", "exit") and entry.failed:
             asked = [request for request in self._open.values() if request.event.dir == "out"]
             if asked:

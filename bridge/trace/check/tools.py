@@ -36,7 +36,7 @@ class Tools:
             self._calls.pop(entry.session_id or "", None)
         elif entry.method == "session/request_permission" and entry.role == "request":
             self._asked(entry)
-        elif entry.method.startswith("terminal/"):
+        elif entry.method.startswith("terminal/") and self._context.speaks == 1:
             self._terminal(entry)
 
     def _update(self, entry: Entry) -> None:
@@ -86,7 +86,9 @@ class Tools:
     def _terminal(self, entry: Entry) -> None:
         if entry.role == "response" and entry.method == "terminal/create" and not entry.failed:
             self._terminals[str(entry.fields.get("terminalId"))] = entry
-        elif entry.role == "request" and entry.method != "terminal/create":
+        elif (
+            entry.role == "request" and entry.method != "terminal/create" and not from_client(entry)
+        ):
             ident = str(entry.fields.get("terminalId"))
             if ident not in self._terminals:
                 self._say("terminal-unknown", entry, f"there is no terminal {ident!r}")

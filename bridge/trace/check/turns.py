@@ -83,5 +83,6 @@ class Turns:
         for session in self._context.sessions.values():
             if session.turn is not None:
                 self._say("turn-without-end", session.turn, "the turn never ended")
-            if session.running is not None and self._context.speaks > 1:
+            ended = session.closed is not None
+            if session.running is not None and not ended and self._context.speaks > 1:
                 self._say("state-without-end", session.running, "never became idle")

@@ -72,12 +72,12 @@ def _attempt(attempt: Attempt, began: datetime) -> Json:
         began,
         attempt.start,
         attempt.end,
-        method=http.get("method", "POST"),
-        url=http.get("url", f"http://mcp.invalid/{place}"),
+        method=str(http.get("method", "POST")),
+        url=str(http.get("url", f"http://mcp.invalid/{place}")),
         request_headers=sent,
         request=request,
         status=status if isinstance(status, int) else (200 if not attempt.failed else 0),
-        reason=http.get("reason", attempt.cause),
+        reason=str(http.get("reason", attempt.cause)),
         response_headers=received,
         content=_content(answer, kind),
         timings={"send": 0, "wait": _ms(attempt.end - attempt.start), "receive": 0},
@@ -108,7 +108,7 @@ def _entry(
         "httpVersion": "HTTP/1.1",
         "cookies": [],
         "headers": _pairs(request_headers),
-        "queryString": _pairs(parse_qsl(urlsplit(url).query, keep_blank_values=True)),
+        "queryString": _pairs(_query(url)),
         "headersSize": _UNKNOWN,
         "bodySize": len(request),
     }
@@ -133,6 +133,14 @@ def _entry(
         "cache": {},
         "timings": timings,
     }
+
+
+def _query(url: str) -> Headers:
+    """A URL's query; of what is none, nothing."""
+    try:
+        return parse_qsl(urlsplit(url).query, keep_blank_values=True)
+    except ValueError:
+        return []
 
 
 def _content(body: bytes, kind: str) -> Json:

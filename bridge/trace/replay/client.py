@@ -13,6 +13,7 @@ import anyio
 from bridge.io.process import Family, spawn
 from bridge.trace.replay.agent import Player
 from bridge.trace.replay.script import Script, with_member
+from bridge.trace.timeline import id_text
 from bridge.wire import codec, jsonrpc
 from bridge.wire.json_scan import NotJSON
 from bridge.wire.jsonrpc import Notification, Request, Response
@@ -35,7 +36,7 @@ class Sessions:
         message = jsonrpc.parse(line)
         if not isinstance(message, Response) or message.error is not None:
             return
-        recorded = self._recorded.get(message.id.decode(errors="replace"))
+        recorded = self._recorded.get(id_text(message.id))
         try:
             result = codec.mapping(codec.decode(message.result)) or {}
         except codec.JSONError:

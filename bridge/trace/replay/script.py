@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from bridge.errors import UsageError
-from bridge.trace.timeline import Entry
+from bridge.trace.timeline import Entry, id_text
 from bridge.wire import codec, jsonrpc
 from bridge.wire.json_edit import edit
 from bridge.wire.json_scan import NotJSON
@@ -162,7 +162,7 @@ def signature_of(line: bytes, role: Role) -> Signature | None:
         case Request() as request:
             return "call", request.method
         case Response() as response:
-            return "answer", response.id.decode(errors="replace")
+            return "answer", id_text(response.id)
         case Notification() as notification if role == "agent":
             return "call", notification.method
         case Malformed() if role == "agent":

@@ -69,7 +69,7 @@ DOCTORED: dict[str, Doctor] = {
     "error-message": lambda: (
         session().call(2, "_x", {}).answer(2, error={"code": 1, "message": ""})
     ),
-    "params-type": lambda: message(method="_x", params=[1]),
+    "params-type": lambda: message(method="_x", params="a"),
     "unknown-root-key": lambda: message(method="_x", params={}, extra=1),
     "schema": lambda: session().prompt(2).say("x").answer(2, {"stopReason": "because"}),
     "read-past": lambda: turn().update("session_info_update", title=5),

@@ -1,6 +1,7 @@
 """Conversations from which the tests of `trace check` start."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from tests.trace.traces import Script
@@ -70,15 +71,21 @@ def with_modes() -> Script:
     return script.answer(1, {"sessionId": "s", "modes": MODES, "configOptions": options})
 
 
-def exchange(body: Any, *answer: str, path: str = "/v1/chat/completions", **end: Any) -> Script:
+def exchange(
+    body: Any,
+    *answer: str,
+    path: str = "/v1/chat/completions",
+    headers: Iterable[list[str]] = (),
+    **end: Any,
+) -> Script:
     """A model exchange, streamed."""
     script = Script()
     said = {"method": "POST", "target": path}
     script.add("model", "in", n=1, kind="request", data=said)
     script.add("model", "in", n=1, kind="request_body", text=json.dumps(body))
     script.add("model", "out", n=1, kind="forward", data={"target": path})
-    headers = [["Content-Type", "text/event-stream"]]
-    script.add("model", "in", n=1, kind="response", data={"status": 200, "headers": headers})
+    heads = [["Content-Type", "text/event-stream"], *headers]
+    script.add("model", "in", n=1, kind="response", data={"status": 200, "headers": heads})
     for piece in answer or ("data: {}\n\n", "data: [DONE]\n\n"):
         script.add("model", "in", n=1, kind="response_body", text=piece)
     outcome = {"outcome": "complete", "status": 200} | end

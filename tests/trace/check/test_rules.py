@@ -12,10 +12,23 @@ from bridge.trace.check.checker import check
 from bridge.trace.check.finding import Finding
 from bridge.trace.check.rules import rules
 from tests.trace.check.doctored import DOCTORED
-from tests.trace.check.starts import CLOSED, client, host, session, turn
+from tests.trace.check.starts import (
+    ASK,
+    CANCEL,
+    CLOSED,
+    NEW,
+    SELECTED,
+    client,
+    exchange,
+    host,
+    message,
+    session,
+    turn,
+)
 from tests.trace.traces import Script
 
 DOCS = Path(__file__).parents[3] / "docs"
+INFO = {"name": "x", "version": "1"}
 OF_THE_FILE = {"damage", "incomplete"}
 
 
@@ -68,6 +81,66 @@ CLEAN = {
         .stopped(2)
     ),
     "an extension": lambda: session().call(2, "_acme/x", {"a": 1}).answer(2, {"b": 2}),
+    "an extension with positional parameters": lambda: message(method="_acme/x", params=[1]),
+    "ids of both types at once": lambda: (
+        session().call(5, "_a").call("5", "_b").answer("5").answer(5)
+    ),
+    "an id spelt otherwise": lambda: (
+        session()
+        .to_agent('{"jsonrpc":"2.0","id":"é","method":"_x"}')
+        .from_agent('{"jsonrpc":"2.0","id":"\\u00e9","result":{}}')
+    ),
+    "an initialize of a later version": lambda: (
+        Script()
+        .call(0, "initialize", {"protocolVersion": 65535, "later": {}})
+        .answer(0, {"protocolVersion": 1})
+    ),
+    "a second try at initialize": lambda: (
+        Script()
+        .call(0, "initialize", {"protocolVersion": 2, "info": INFO, "capabilities": {}})
+        .answer(0, error={"code": -32022, "message": "unsupported"})
+        .call(1, "initialize", {"protocolVersion": 1})
+        .answer(1, {"protocolVersion": 1})
+    ),
+    "a permission request that its agent took back": lambda: (
+        session()
+        .prompt(2)
+        .say("x")
+        .ask(5, "session/request_permission", ASK)
+        .notify("session/cancel", CANCEL)
+        .from_agent({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": 5}})
+        .reply(5, error={"code": -32800, "message": "cancelled"})
+        .stopped(2, "cancelled")
+    ),
+    "a session of version 2 that is closed as it runs": lambda: (
+        session(2)
+        .update("state_update", state="running")
+        .call(3, "session/close", CANCEL)
+        .answer(3)
+    ),
+    "a terminal of version 2": lambda: (
+        session(2)
+        .update("state_update", state="running")
+        .update("terminal_update", terminalId="T", capabilities={"cancel": {}})
+        .call(3, "terminal/cancel", {"sessionId": "s", "terminalId": "T"})
+        .answer(3)
+        .update("state_update", state="idle")
+    ),
+    "folders that the agent takes": lambda: (
+        session(sessionCapabilities={"additionalDirectories": {}})
+        .call(3, "session/new", NEW | {"additionalDirectories": ["/a", "C:\\b"]})
+        .answer(3, {"sessionId": "t"})
+    ),
+    "an agent whose client has left it": lambda: (
+        session(_x={})
+        .call(3, "_x")
+        .answer(3)
+        .add("process", kind="eof")
+        .add("process", kind="exit", data={"exit_code": 143})
+    ),
+    "a stream that was kept in its encoding": lambda: exchange(
+        {"messages": []}, "not to be read", headers=[["Content-Encoding", "gzip"]]
+    ),
     "a refused request": lambda: (
         session().call(2, "_x", {}).answer(2, error={"code": -32601, "message": "no such method"})
     ),
@@ -119,6 +192,69 @@ CLEAN = {
         .add("host", "out", msg={"event": "update", "turn": 1, "session": "", "update": {}})
     ),
 }
+
+
+SIBLINGS = {
+    "a response without an id": ("id-type", lambda: session().from_agent(RESPONSE)),
+    "a method that is no string": ("unknown-method", lambda: message(id=1, method=5)),
+    "a version that is no number": (
+        "schema",
+        lambda: Script().call(0, "initialize", {"protocolVersion": True}),
+    ),
+    "a folder": (
+        "relative-path",
+        lambda: (
+            session(sessionCapabilities={"additionalDirectories": {}})
+            .call(3, "session/new", NEW | {"additionalDirectories": ["/a", "b"]})
+            .answer(3, {"sessionId": "t"})
+        ),
+    ),
+    "a location": (
+        "relative-path",
+        lambda: (
+            session().prompt(2).update("tool_call", **DONE, locations=[{"path": "a"}]).stopped(2)
+        ),
+    ),
+    "a diff": (
+        "relative-path",
+        lambda: session().prompt(2).update("tool_call", **DONE, content=[DIFF]).stopped(2),
+    ),
+    "folders that were not offered": (
+        "agent-capability",
+        lambda: (
+            session()
+            .call(3, "session/new", NEW | {"additionalDirectories": ["/a"]})
+            .answer(3, {"sessionId": "t"})
+        ),
+    ),
+    "a permission given when the cancelled turn is over": (
+        "permission-after-cancel",
+        lambda: cancelled_permission().stopped(2, "cancelled").reply(5, SELECTED),
+    ),
+    "a permission answered with an error after a cancel": (
+        "permission-after-cancel",
+        lambda: (
+            cancelled_permission()
+            .reply(5, error={"code": -32603, "message": "boom"})
+            .stopped(2, "cancelled")
+        ),
+    ),
+}
+RESPONSE = {"jsonrpc": "2.0", "result": {}}
+DONE = {"toolCallId": "t", "title": "T", "status": "completed"}
+DIFF = {"type": "diff", "path": "a", "oldText": None, "newText": "x"}
+
+
+def cancelled_permission() -> Script:
+    script = session().prompt(2).say("x").ask(5, "session/request_permission", ASK)
+    return script.notify("session/cancel", CANCEL)
+
+
+@pytest.mark.parametrize("name", SIBLINGS)
+def test_a_fault_of_the_same_kind_is_found_by_the_same_rule(name: str, tmp_path: Path) -> None:
+    rule, script = SIBLINGS[name]
+    found = findings(script().add("trace", kind="end", data=CLOSED), tmp_path)
+    assert {finding.rule for finding in found} - {"unanswered-request"} == {rule}, found
 
 
 @pytest.mark.parametrize("name", CLEAN)
