@@ -27,7 +27,6 @@ from protocol_schemas.agent_requests import McpServer, NewSession, OpenSession, 
 from protocol_schemas.session_file import AnyLine, Head, Message
 
 LocalTool = Literal["bash", "edit", "search"]
-LOCAL_TOOLS: tuple[LocalTool, ...] = ("bash", "edit", "search")
 
 
 @dataclass(frozen=True)

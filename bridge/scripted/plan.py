@@ -1,7 +1,7 @@
 """What a scripted model answers, decided from the conversation alone: directives in the prompt.
 
 The newest user text that holds a directive decides; anything else gets `pong`. Pure: the wires
-(chat, responses, anthropic) read their bodies into `Turn`s and write the `Plan` out again.
+(chat, responses, anthropic, gemini) read their bodies into `Turn`s and write the `Plan` out again.
 
     SAY text                      that text; PLAIN: pong
     USE_TOOL name {json}          calls the first tool whose name contains `name`; once its result
@@ -24,8 +24,6 @@ _DIRECTIVE = re.compile(
     r"\b(SAY|PLAIN|USE_TOOL_TEXT|USE_TOOL|PARALLEL|REASON|REPLY_EMPTY|REPLY_WS|REPLY_NULL|SLOW|FAIL)"
     r"\b[ \t]*([^\n]*)"
 )
-
-_LEAST: dict[str, Any] = {"number": 1, "integer": 1, "boolean": False, "array": [], "object": {}}
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from bridge.wire import http_head
 from bridge.wire.http_head import BadHead, parse_request, parse_response
 
-HOST = b"Host: a\r\n"
-
 
 def request(*lines: bytes, first: bytes = b"POST /x HTTP/1.1") -> http_head.Request:
     return parse_request(b"\r\n".join([first, *lines, b"", b""]))
