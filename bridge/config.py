@@ -6,7 +6,7 @@ option also has a variable (`BRIDGE_RECORD` for `--record`). Called by the comma
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
@@ -34,6 +34,12 @@ class Settings(msgspec.Struct):
     model_proxy: Literal["auto", "off"] = "auto"
     mcp_proxy: Literal["auto", "off"] = "auto"
     defaults: dict[str, Any] = {}
+
+
+def choices(name: str) -> tuple[str, ...]:
+    """What a setting may be, where that is a list of words; else nothing."""
+    kind = Settings.__annotations__[name]
+    return get_args(kind) if get_origin(kind) is Literal else ()
 
 
 def load(options: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
@@ -70,9 +76,8 @@ def _blamed(values: Mapping[str, Any], places: Mapping[str, str]) -> UsageError:
         try:
             codec.convert({name: value}, Settings)
         except codec.JSONError as error:
-            choices = getattr(Settings.__annotations__[name], "__args__", ())
-            if choices and all(isinstance(choice, str) for choice in choices):
-                return UsageError(f"{places[name]}: {value!r} is none of {', '.join(choices)}")
+            if wanted := choices(name):
+                return UsageError(f"{places[name]}: {value!r} is none of {', '.join(wanted)}")
             if name == "record_secrets":
                 return UsageError(f"{places[name]}: {value!r} is neither 1 nor 0")
             return UsageError(f"{places[name]}: {error}")

@@ -10,8 +10,6 @@ import logging
 import os
 from collections.abc import Callable
 
-LEVELS = ("debug", "info", "warning", "error")
-
 log = logging.getLogger("acp-mcp-bridge")
 
 
@@ -36,7 +34,7 @@ log.setLevel(logging.WARNING)
 
 
 def configure(level: str = "warning", sink: Callable[[bytes], None] | None = None) -> None:
-    """Sets the level (one of LEVELS) and where lines go."""
+    """Sets the level (debug, info, warning or error) and where lines go."""
     log.setLevel(level.upper())
     if sink is not None:
         _handler.sink = sink

@@ -6,11 +6,11 @@ Rule: an option of the daemon's that is not given is None: the environment or a 
 import argparse
 from typing import Any
 
-from bridge.config import PREFIX
+from bridge.config import PREFIX, choices
 from bridge.errors import UsageError
 
-_LOOPS = ("auto", "asyncio", "uvloop", "trio")
-_LEVELS = ("debug", "info", "warning", "error")
+_LOOPS = choices("loop")
+_LEVELS = choices("log_level")
 _Group = Any  # a parser or a group of one: argparse has no public name for what both are
 
 
@@ -101,7 +101,7 @@ def _add_proxies(parser: argparse.ArgumentParser, default: str, condition: str) 
     for name, what in (("model", "model endpoint"), ("mcp", "MCP servers")):
         proxies.add_argument(
             f"--{name}-proxy",
-            choices=("auto", "off"),
+            choices=choices(f"{name}_proxy"),
             help=f"put ours before the agent's {what} ({default}{condition})",
         )
     proxies.add_argument(
