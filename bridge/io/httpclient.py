@@ -11,6 +11,7 @@ have been acted on. A response ends where its framing says, or it is Cut. Sendin
 on at once: an upstream may answer early, and then stop reading. Used by the model proxy.
 """
 
+import math
 from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from types import TracebackType
 
@@ -34,13 +35,13 @@ class Call:
 
     The headers are complete, Host and framing included; `body`, or `stream` where it is not there
     yet, has that framing already. `interim` gets the 1xx responses but 100 and 101; `idle_timeout`
-    is the longest wait for a byte, in seconds. Entering raises UpstreamError; leaving raises what
-    the stream's iteration raised.
+    is the longest wait for the upstream, in seconds, not counting what the stream lets it wait.
+    Entering raises UpstreamError; leaving raises what the stream's iteration raised.
     """
 
     __slots__ = (
         *("_pool", "_method", "_head", "_parts", "_stream", "_interim", "_idle_timeout", "_wire"),
-        *("_tasks", "_sent", "_failure", "_response", "_rest", "_reuse"),
+        *("_tasks", "_sent", "_failure", "_response", "_rest", "_reuse", "_owed", "_waiting"),
     )
 
     def __init__(
@@ -70,6 +71,9 @@ class Call:
         self._response: http_body.Body | None = None
         self._rest = b""
         self._reuse = False
+        self._owed = True
+        """Whether the upstream has to do something: its silence counts only then."""
+        self._waiting: anyio.CancelScope | None = None
 
     async def __aenter__(self) -> "Call":
         if not self._pool.try_enter():
@@ -120,11 +124,15 @@ class Call:
         try:
             await wire.send(*parts)
             if self._stream is not None:
+                self._owe(False)
                 async for more in self._stream:
+                    self._owe(True)
                     try:
                         await wire.send(*more)
                     except BROKEN:
                         return
+                    self._owe(False)
+                self._owe(True)
             self._sent = True
         except BROKEN:
             pass
@@ -229,9 +237,20 @@ class Call:
         assert self._wire is not None
         if self._idle_timeout is None:
             return await self._wire.receive()
-        with anyio.move_on_after(self._idle_timeout):
+        with anyio.CancelScope(deadline=self._deadline()) as self._waiting:
             return await self._wire.receive()
         raise UpstreamTimeout(f"nothing from {self._pool.origin} for {self._idle_timeout:g} s")
+
+    def _owe(self, owed: bool) -> None:
+        self._owed = owed
+        if self._waiting is not None:
+            self._waiting.deadline = self._deadline()
+
+    def _deadline(self) -> float:
+        """When the upstream has been silent for too long."""
+        if self._idle_timeout is None or not self._owed:
+            return math.inf
+        return anyio.current_time() + self._idle_timeout
 
     def _error(self, words: str) -> UpstreamError:
         return UpstreamError(f"{self._pool.origin} {words}")

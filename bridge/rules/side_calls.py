@@ -2,7 +2,7 @@
 
 Rule: known by what stands in the request, never by which agent it is from; a table of signs, the
 first that fits counts. What no sign fits may still be a side call: one that offers no tools while
-the agent's turns do (bridge.model.dialects). Pure.
+the agent's turns do (bridge.model.facts). Pure.
 """
 
 import re

@@ -260,6 +260,32 @@ async def test_an_idle_upstream_is_given_up_only_if_that_was_asked_for() -> None
                 await call.head()
 
 
+@pytest.mark.parametrize("answers", [True, False])
+async def test_the_upstream_is_not_blamed_for_a_body_that_comes_slowly(answers: bool) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.until(b"\r\n\r\nab")
+        if answers:
+            await peer.send(b"HTTP/1.1 204 No Content\r\n\r\n")
+        await peer.rest()
+
+    async def slowly() -> AsyncIterator[list[bytes]]:
+        for piece in (b"a", b"b"):
+            # Longer than the upstream may be silent.
+            await anyio.sleep(0.15)
+            yield [piece]
+
+    headers = [*HOST, (b"Content-Length", b"2")]
+    async with upstream(script) as port:
+        call = Call(pool_at(port), "POST", b"/", headers, stream=slowly(), idle_timeout=0.05)
+        if answers:
+            async with call:
+                assert (await call.head()).status == 204
+        else:
+            with pytest.raises(UpstreamTimeout):
+                async with call:
+                    await call.head()
+
+
 async def test_after_a_101_the_connection_is_raw() -> None:
     async def script(peer: Peer) -> None:
         await peer.until(b"\r\n\r\n")
