@@ -3,8 +3,9 @@
 Owns: what has been posted and is not in the ring yet. Rules: `post` never waits; what is posted is
 in the ring when it returns, as long as there is room, and what is in the ring is read to its end,
 however the writer's process came to its own. While both sides are busy neither makes a system
-call for the other: the reader looks again every few milliseconds. Who has nothing to do says so in
-the ring and is woken by a byte in a pipe; the pipes' ends also tell that the other side is gone.
+call for the other: the reader looks again after a nap. One that naps is woken when the ring is half
+full, one that sleeps by whatever comes, with a byte in a pipe; the pipes' ends also tell that the
+other side is gone.
 
 The positions, of all bytes from the start, stand in the ring's first page, each on a line of the
 cache to itself. Whenever the reader has everything, the writer begins again at the start of the
@@ -24,15 +25,17 @@ import anyio
 
 _SIZE = 1 << 22
 _PAGE = 4096
-_HEAD, _TAIL, _ASLEEP, _WAITING, _BASE = 0, 8, 16, 24, 32
-"""Where in the first page: written so far, read so far, whether the reader is to be woken by the
-next post, whether the writer is by the next room, where the writer last began again: nothing
-stands between what had been read by then and that."""
+_HEAD, _TAIL, _STATE, _WAITING, _BASE = 0, 8, 16, 24, 32
+"""Where in the first page: written so far, read so far, what the reader does, whether the writer
+is to be woken by the next room, where the writer last began again: nothing stands between what had
+been read by then and that."""
+_AWAKE, _NAPPING, _ASLEEP = 0, 1, 2
 _BUSY = 1 << 17
-_NAP_MS = 10
-"""Between two looks of a reader to whom little comes."""
+_NAP_MS = 50
+"""Between two looks of a reader to whom little comes. Its work takes a core from those that are
+recorded and cools their caches, where there are few: seldom and much at once is the least of it."""
 _NAPS = 10
-"""Looks in vain, after which it asks to be woken."""
+"""Looks in vain, after which it sleeps."""
 _DOZE_MS = 1000
 
 
@@ -110,14 +113,17 @@ class RingWriter(_Side):
         self._order()
         self._words[_HEAD] = self._head
         self._order()
-        if self._words[_ASLEEP]:
-            self._words[_ASLEEP] = 0
+        if (state := self._words[_STATE]) and (state == _ASLEEP or self._is_half_full()):
+            self._words[_STATE] = _AWAKE
             try:
                 os.write(self._wake, b"\0")
             except BlockingIOError:
                 return
             except OSError:
                 self._break()
+
+    def _is_half_full(self) -> bool:
+        return self._room < _SIZE // 2 and self._look() < _SIZE // 2
 
     def _look(self) -> int:
         """The room there is now."""
@@ -189,15 +195,15 @@ class RingReader(_Side):
         self._little = False
         self._gone = False
         self._poll = select.poll()
-        self._poll.register(woken, 0)
+        self._poll.register(woken, select.POLLIN)
 
     def receive(self) -> bytes:
         """What has been written since; blocks for it. b"" at the end."""
         naps = 0
         while True:
             if self._little and not self._gone:
-                # One write of what has come meanwhile; returns at once when the writer is gone.
-                self._gone = bool(self._poll.poll(_NAP_MS))
+                # One write of what has come meanwhile.
+                self._wait(_NAPPING, _NAP_MS)
             head = self._words[_HEAD]
             if head > self._tail:
                 return self._take(head)
@@ -205,7 +211,7 @@ class RingReader(_Side):
                 return b""
             naps += 1
             if naps > _NAPS:
-                self._sleep()
+                self._wait(_ASLEEP, _DOZE_MS)
 
     def _take(self, head: int) -> bytes:
         self._order()
@@ -227,16 +233,15 @@ class RingReader(_Side):
                 return data
         return data
 
-    def _sleep(self) -> None:
-        """Until the writer posts or goes."""
-        self._words[_ASLEEP] = 1
+    def _wait(self, state: int, milliseconds: int) -> None:
+        """Until the writer wakes us or goes, so long at most."""
+        self._words[_STATE] = state
         self._order()
-        if self._words[_HEAD] == self._tail:
-            poll = select.poll()
-            poll.register(self._woken, select.POLLIN)
-            if poll.poll(_DOZE_MS):
-                self._gone = not os.read(self._woken, _PAGE)
-        self._words[_ASLEEP] = 0
+        # What was posted before the writer could see that is noticed here.
+        there = self._words[_HEAD] - max(self._tail, self._words[_BASE])
+        if there <= (_SIZE // 2 if state == _NAPPING else 0) and self._poll.poll(milliseconds):
+            self._gone = not os.read(self._woken, _PAGE)
+        self._words[_STATE] = _AWAKE
 
 
 class Ring:

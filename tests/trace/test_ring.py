@@ -8,7 +8,8 @@ from functools import partial
 import anyio
 import pytest
 
-from bridge.trace.ring import _ASLEEP, _TAIL, Ring, RingReader, RingWriter
+from bridge.trace import ring as module
+from bridge.trace.ring import _ASLEEP, _NAPPING, _STATE, _TAIL, Ring, RingReader, RingWriter
 
 pytestmark = pytest.mark.anyio
 
@@ -131,6 +132,36 @@ async def test_a_reader_that_is_gone_is_reported_once() -> None:
     assert writer.queued == 0
 
 
+async def state(ring: Ring, wanted: int) -> None:
+    while ring._memory[:4096].cast("Q")[_STATE] != wanted:  # noqa: ASYNC110 - a thread's
+        await anyio.sleep(0.002)
+
+
+async def test_a_reader_that_naps_is_woken_when_much_has_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_NAP_MS", 1_000_000)
+    ring = Ring()
+    reading = Reading(ring)
+    reading.may_read.set()
+    writer = ring.writer(broken)
+    sizes = 1, 100, 1 << 20, 1 << 21
+    with anyio.fail_after(30):
+        await state(ring, _ASLEEP)
+        writer.post(b"a" * sizes[0])
+        await state(ring, _NAPPING)
+        writer.post(b"b" * sizes[1])
+        writer.post(b"c" * sizes[2])
+        assert len(reading.data) == sizes[0]
+        writer.post(b"d" * sizes[3])
+        while len(reading.data) < sum(sizes):  # noqa: ASYNC110 - a thread's
+            await anyio.sleep(0.002)
+    writer.finish(5)
+    assert reading.join() == b"".join(
+        letter * size for letter, size in zip((b"a", b"b", b"c", b"d"), sizes, strict=True)
+    )
+
+
 async def test_a_reader_that_sleeps_is_woken_by_each_post() -> None:
     ring = Ring()
     reading = Reading(ring)
@@ -138,8 +169,7 @@ async def test_a_reader_that_sleeps_is_woken_by_each_post() -> None:
     writer = ring.writer(broken)
     for size in range(1, 4):
         with anyio.fail_after(30):
-            while not ring._memory[:4096].cast("Q")[_ASLEEP]:  # noqa: ASYNC110 - a thread's
-                await anyio.sleep(0.002)
+            await state(ring, _ASLEEP)
             writer.post(b"y")
             while len(reading.data) < size:  # noqa: ASYNC110 - a thread's
                 await anyio.sleep(0.002)
