@@ -19,6 +19,7 @@ from bridge.io.process import Process
 from bridge.rpc.connection import LINE_CEILING, Tap
 from bridge.rules import permission
 from bridge.wire import codec, jsonrpc
+from bridge.wire.codec import Raw
 from bridge.wire.jsonrpc import Notification, Request, Response
 from bridge.wire.lines import LineFramer
 from protocol_schemas.acp import PermissionOption
@@ -36,20 +37,45 @@ class Question(msgspec.Struct, rename="camel"):
 
     options: list[PermissionOption]
     tool_call: dict[str, Any] = {}
+    session_id: str | None = None
     title: Any = None
     subject: Any = None
     """Version 2: what is asked about; a tool call among others."""
 
-    def answered(self, ident: bytes, policy: Policy, note: Note | None) -> dict[str, Any]:
-        """The policy's answer to the request of that id; it is taken down."""
-        result = permission.outcome(permission.choose(self.options, policy))
+    def answered(
+        self, ident: bytes, policy: Policy, stopped: "Stopped", note: Note | None
+    ) -> dict[str, Any]:
+        """The policy's answer to the request of that id, in a stopped turn `cancelled`; it is
+        taken down."""
+        stop = self.session_id in stopped.sessions
+        result = permission.outcome(None if stop else permission.choose(self.options, policy))
         if note is not None:
             subject = codec.mapping(self.subject) or {}
             call = codec.mapping(subject.get("toolCall")) or {"toolCallId": None} | self.tool_call
             call = call | {"title": self.title or call.get("title")}
             request = codec.decode(ident)
-            note("permission", permission.decision(request, call, self.options, result, "policy"))
+            by = "stop" if stop else "policy"
+            note("permission", permission.decision(request, call, self.options, result, by))
         return result
+
+
+class Stopped:
+    """The sessions whose turn their client has cancelled, and not begun another."""
+
+    def __init__(self) -> None:
+        self.sessions: set[str | None] = set()
+
+    def see(self, method: str, params: Raw) -> None:
+        """What the client calls."""
+        if method not in ("session/cancel", "session/prompt"):
+            return
+        session = (codec.mapping(codec.decode(params)) or {}).get("sessionId")
+        if not isinstance(session, str):
+            return
+        if method == "session/prompt":
+            self.sessions.discard(session)
+        else:
+            self.sessions.add(session)
 
 
 class ActiveRelay(Relay):
@@ -74,6 +100,7 @@ class ActiveRelay(Relay):
         self._policy: Policy | None = policy
         self._note = note
         self._initializing: bytes | None = None
+        self._stopped = Stopped()
         self._answered: set[bytes] = set()
         """The agent's requests that were answered here."""
 
@@ -122,6 +149,8 @@ class ActiveRelay(Relay):
         message = jsonrpc.parse(line)
         if isinstance(message, Request) and message.method == "initialize":
             self._initializing = message.id
+        if isinstance(message, Request | Notification):
+            self._stopped.see(message.method, message.params)
         return await self._behind.changed(line)
 
     def _passes(self, line: bytes) -> bool:
@@ -146,7 +175,8 @@ class ActiveRelay(Relay):
             question = codec.decode_as(request.params, Question)
         except codec.JSONError:
             return False
-        result = question.answered(request.id, self._policy or "deny", self._note)
+        policy = self._policy or "deny"
+        result = question.answered(request.id, policy, self._stopped, self._note)
         self._answered.add(_plain(request.id))
         self._tell(jsonrpc.result(request.id, result))
         return True

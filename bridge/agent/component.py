@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import msgspec
 
-from bridge.agent.active import Note, Policy, Question
+from bridge.agent.active import Note, Policy, Question, Stopped
 from bridge.agent.behind import Behind
 from bridge.io.pipes import FdReader, FdWriter
 from bridge.rpc.connection import LINE_CEILING, Tap
@@ -63,6 +63,7 @@ class Component:
         self._policy: Policy | None = policy
         self._behind = behind
         self._note = note
+        self._stopped = Stopped()
         self._initializing: bytes | None = None
         self._envelopes = _SPELLINGS["proxy/initialize"]
         self._count = 0
@@ -89,6 +90,7 @@ class Component:
             self._initializing = request.id
             return self._forward(request.id, "initialize", request.params)
         if request.method not in _SUCCESSOR:
+            self._stopped.see(request.method, request.params)
             return self._forward(request.id, request.method, request.params)
         try:
             inner = _decode_envelope(request.params)
@@ -102,8 +104,7 @@ class Component:
 
     def _forward(self, ident: bytes, method: str, params: Raw) -> bytes:
         """A request for the successor, in its envelope."""
-        envelope = {"method": method, "params": params}
-        return jsonrpc.request(self._new(ident), self._envelopes[0], envelope)
+        return jsonrpc.request(self._new(ident), self._envelopes[0], _enveloped(method, params))
 
     def _new(self, asked: bytes) -> str:
         self._count += 1
@@ -116,13 +117,16 @@ class Component:
             question = codec.decode_as(inner.params, Question)
         except codec.JSONError as error:
             return jsonrpc.failure(ident, jsonrpc.INVALID_PARAMS, f"{inner.method}: {error}")
-        return jsonrpc.result(ident, question.answered(ident, self._policy or "deny", self._note))
+        policy = self._policy or "deny"
+        result = question.answered(ident, policy, self._stopped, self._note)
+        return jsonrpc.result(ident, result)
 
     def _notification(self, notification: Notification) -> list[bytes]:
         if notification.method == _CANCEL:
             return self._cancelled(notification)
         if notification.method not in _SUCCESSOR:
-            envelope = {"method": notification.method, "params": notification.params}
+            self._stopped.see(notification.method, notification.params)
+            envelope = _enveloped(notification.method, notification.params)
             return [jsonrpc.notification(self._envelopes[1], envelope)]
         try:
             inner = _decode_envelope(notification.params)
@@ -156,6 +160,11 @@ class Component:
             result = b"null" if answer.result is msgspec.UNSET else bytes(answer.result)
             body = b'"result":' + codec.escape_line_ends(result)
         return [b'{"jsonrpc":"2.0","id":' + asked + b"," + body + b"}\n"]
+
+
+def _enveloped(method: str, params: Raw) -> dict[str, Any]:
+    """An envelope's content; params that are not there stay so."""
+    return {"method": method} if bytes(params) == b"null" else {"method": method, "params": params}
 
 
 def _to_a_proxy(request: Request) -> bool:

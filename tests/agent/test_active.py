@@ -125,3 +125,47 @@ def test_the_model_s_address_is_replaced_where_that_is_asked_for(mode: str) -> N
     ended = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
     assert ended.stdout.startswith("http://127.0.0.1:")
     assert (ended.stdout.strip() == given) is (mode == "off")
+
+
+CURIOUS = """
+import json, sys
+options = [{"optionId": "yes", "kind": "allow_once", "name": "Yes"}]
+params = {"sessionId": "s", "toolCall": {"toolCallId": "t"}, "options": options}
+for number, line in enumerate(sys.stdin):
+    message = json.loads(line)
+    if "method" in message:
+        asked = {"method": "session/request_permission", "id": "é", "params": params}
+    else:
+        asked = {"method": "_told", "params": message["result"]}
+    print(json.dumps({"jsonrpc": "2.0", **asked}), flush=True)
+"""
+
+
+def test_in_a_cancelled_turn_the_policy_allows_nothing_any_more() -> None:
+    command = [BRIDGE, "acp", "--policy", "allow", "--", sys.executable, "-c", CURIOUS]
+    told: list[str] = []
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for method in ("session/prompt", "session/cancel", "session/prompt"):
+            process.stdin.write(call(1, method, {"sessionId": "s"}))
+            process.stdin.flush()
+            told.append(json.loads(process.stdout.readline())["params"]["outcome"]["outcome"])
+    assert told == ["selected", "cancelled", "selected"]
+
+
+def test_the_withdrawal_of_a_request_that_was_answered_here_is_not_the_client_s(
+    tmp_path: Path,
+) -> None:
+    ask = call("é", "session/request_permission", {"options": OPTIONS})
+    withdrawn = call(None, "$/cancel_request", {"requestId": "é"}).replace(b' "id": null,', b"")
+    again = call("é", "fs/read_text_file", {"path": "/x"})
+    (tmp_path / "lines").write_bytes(ask + withdrawn.replace(b"\\u00e9", "é".encode()) + again)
+    (tmp_path / "more").write_bytes(withdrawn)
+    options = ("--policy", "allow")
+    client = Client(tmp_path, "send lines", "send more", "eof", options=options)
+    try:
+        out, _ = client.exchange(b"")
+    finally:
+        client.dispose()
+    assert out == again + withdrawn

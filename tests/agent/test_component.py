@@ -106,6 +106,30 @@ def test_a_policy_answers_the_successor_s_permission_requests() -> None:
     assert answer["result"]["outcome"] == {"outcome": "selected", "optionId": "n"}
 
 
+def test_params_that_are_not_there_stay_so(chain: tuple[Component, str]) -> None:
+    component, _ = chain
+    assert said(component, id="x", method="logout")["params"] == {"method": "logout"}
+    assert said(component, method="_acme/n")["params"] == {"method": "_acme/n"}
+
+
+def test_in_a_cancelled_turn_nothing_is_allowed_any_more() -> None:
+    component = Component("allow")
+    options = [{"optionId": "yes", "kind": "allow_once"}]
+
+    def asked(session: str) -> Any:
+        params = {"sessionId": session, "toolCall": {}, "options": options}
+        envelope = {"method": "session/request_permission", "params": params}
+        return said(component, id=1, method="proxy/successor", params=envelope)["result"]
+
+    allowed = {"outcome": {"outcome": "selected", "optionId": "yes"}}
+    assert asked("s") == allowed
+    said(component, method="session/cancel", params={"sessionId": "s"})
+    assert asked("s") == {"outcome": {"outcome": "cancelled"}}
+    assert asked("t") == allowed
+    said(component, id=2, method="session/prompt", params={"sessionId": "s", "prompt": []})
+    assert asked("s") == allowed
+
+
 def test_a_policy_answers_version_2_s_too() -> None:
     noted: list[Any] = []
     component = Component("allow", note=lambda kind, data: noted.append(data))
