@@ -6,7 +6,6 @@ signal. Of its own it says nothing but what goes wrong with itself, on stderr.
 
 import argparse
 import os
-import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bridge.errors import UsageError
@@ -60,14 +59,10 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("give the agent's command: acp [OPTIONS] -- CMD...")
     from bridge.io.guardian import Guardian
 
-    guardian = Guardian.start()
-    from bridge import config
+    with Guardian.start() as guardian:
+        from bridge import config
 
-    try:
         status = _run(options, config.load(vars(options), os.environ), guardian)
-    finally:
-        sys.stdout.flush()
-        guardian.close()
     if status.signal is not None:
         from bridge.io.exits import die
 

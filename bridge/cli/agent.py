@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
 from bridge.cli.options import add_log_option, add_loop_option
@@ -62,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs the agent and exits with its code; raises UsageError."""
+    """Runs the agent; gives the exit code. Raises UsageError."""
     names = [name.strip() for name in options.tools.split(",") if name.strip()]
     for name in names:
         if name not in LOCAL_TOOLS:
@@ -71,14 +70,8 @@ def run(options: argparse.Namespace) -> int:
         if getattr(options, name) < 1:
             raise UsageError(f"--{name.replace('_', '-')} must be at least 1")
     # Before anything else: it is forked from this process, and wants it small and single-threaded.
-    guardian = Guardian.start()
-    try:
-        code = _run(options, names, guardian.family)
-    finally:
-        guardian.close()
-    sys.stderr.flush()
-    # Taking the interpreter down costs 0.2 s once mcp is loaded, and who closes us waits for it.
-    os._exit(code)
+    with Guardian.start() as guardian:
+        return _run(options, names, guardian.family)
 
 
 def _run(options: argparse.Namespace, names: list[str], family: Family) -> int:

@@ -161,33 +161,34 @@ def _working(work: Work) -> int:
     """Runs what starts processes. A signal ends it in order: nothing half done is left."""
     from bridge.io.guardian import Guardian
 
-    guardian = Guardian.start()
+    with Guardian.start() as guardian:
+        import anyio
+
+        try:
+            return anyio.run(_until_signalled, work, guardian.family)
+        except BaseExceptionGroup as group:
+            raise first_of(group) from None
+
+
+async def _until_signalled(work: Work, family: "Family") -> int:
     import anyio
 
     from bridge.io import signals
 
-    async def until_signalled() -> int:
-        code = 1
-        async with anyio.create_task_group() as tasks:
+    code = 1
+    async with anyio.create_task_group() as tasks:
 
-            async def watch() -> None:
-                nonlocal code
-                with signals.receive(*_SIGNALS) as received:
-                    async for number in received:
-                        code = 128 + number
-                        tasks.cancel_scope.cancel()
+        async def watch() -> None:
+            nonlocal code
+            with signals.receive(*_SIGNALS) as received:
+                async for number in received:
+                    code = 128 + number
+                    tasks.cancel_scope.cancel()
 
-            tasks.start_soon(watch)
-            code = await work(guardian.family)
-            tasks.cancel_scope.cancel()
-        return code
-
-    try:
-        return anyio.run(until_signalled)
-    except BaseExceptionGroup as group:
-        raise first_of(group) from None
-    finally:
-        guardian.close()
+        tasks.start_soon(watch)
+        code = await work(family)
+        tasks.cancel_scope.cancel()
+    return code
 
 
 async def _install(options: argparse.Namespace, family: "Family") -> int:

@@ -54,8 +54,7 @@ def run(options: argparse.Namespace) -> int:
     """Serves until it is ended; gives the exit code. Raises UsageError."""
     host, port = address(options.listen)
     # Before anything else: it is forked from this process, and wants it small and single-threaded.
-    guardian = Guardian.start()
-    try:
+    with Guardian.start() as guardian:
         # Imported here: the command line is also parsed to print help.
         import anyio
 
@@ -81,5 +80,3 @@ def run(options: argparse.Namespace) -> int:
             events=options.events,
         )
         return anyio.run(serve, loaded.upstreams, how, guardian.family, **backend(options.loop))
-    finally:
-        guardian.close()

@@ -5,7 +5,6 @@ Rule: stdout has the reply or nothing; a failure's words come last on stderr, wi
 
 import argparse
 import os
-import sys
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,11 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from bridge.io.guardian import Guardian
 
-    guardian = Guardian.start()
-    from bridge import config, once
+    with Guardian.start() as guardian:
+        from bridge import config, once
 
-    try:
         return once.run(options.file, config.load(vars(options), os.environ), guardian)
-    finally:
-        sys.stdout.flush()
-        guardian.close()

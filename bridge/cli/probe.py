@@ -46,17 +46,14 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--timeout {options.timeout:g}: seconds, more than 0")
     from bridge.io.guardian import Guardian
 
-    guardian = Guardian.start()
-    import anyio
+    with Guardian.start() as guardian:
+        import anyio
 
-    from bridge.config import backend
+        from bridge.config import backend
 
-    try:
         results = anyio.run(
             _probe, commands, versions, options, guardian.family, **backend(options.loop)
         )
-    finally:
-        guardian.close()
     print("\n".join(_shown(results, as_json=options.json)))
     sys.stdout.flush()
     return 1 if any(probed.error for _, found in results for probed in found) else 0

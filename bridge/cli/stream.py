@@ -32,15 +32,12 @@ def run_plainly() -> int:
 def _run(options: "Mapping[str, Any]") -> int:
     from bridge.io.guardian import Guardian
 
-    guardian = Guardian.start()
-    from bridge import app, config
-    from bridge.errors import UsageError
+    with Guardian.start() as guardian:
+        from bridge import app, config
+        from bridge.errors import UsageError
 
-    try:
-        code = app.run_stream(config.load(options, os.environ), guardian)
-    except UsageError as error:
-        print(f"acp-mcp-bridge: {error}", file=sys.stderr)
-        code = 2
-    finally:
-        guardian.close()
-    return code
+        try:
+            return app.run_stream(config.load(options, os.environ), guardian)
+        except UsageError as error:
+            print(f"acp-mcp-bridge: {error}", file=sys.stderr)
+            return 2

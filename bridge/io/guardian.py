@@ -2,8 +2,8 @@
 
 Owns: the forked guardian and the pipe that ties it to the daemon. The daemon holds the only write
 end; however it ends, also by SIGKILL to its whole process group, the guardian reads end of file
-and kills every process of the daemon's family. Called by the app: `start` before anything else
-exists (no loop, no thread, little memory to share), `close` as the last act.
+and kills every process of the daemon's family. Called by the commands: `start` before anything else
+exists (no loop, no thread, little memory to share), `close` as the last act, which is leaving it.
 
 Why a fork without exec: docs/decisions/0003-guardian.md. Hence nothing heavy is imported here.
 """
@@ -28,7 +28,7 @@ _SETTLING = 0.03
 
 
 class Guardian:
-    """The daemon's end of the pipe. `family` is what the guardian watches over."""
+    """The daemon's end of the pipe; a context. `family` is what the guardian watches over."""
 
     def __init__(self, pid: int, fd: int, token: str) -> None:
         self.pid = pid
@@ -51,6 +51,12 @@ class Guardian:
         os.close(theirs)
         os.set_blocking(mine, False)
         return cls(pid, mine, token)
+
+    def __enter__(self) -> "Guardian":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
 
     def _tell(self, line: str) -> None:
         """A root has come (`+pid start`) or gone (`-`). A guardian that is gone is no obstacle."""
