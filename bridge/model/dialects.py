@@ -175,9 +175,11 @@ def _values(dialect: Dialect, content_type: bytes, body: bytes, answer: Answer) 
         yield body
         return
     telling = _TELLING[dialect].search
-    for event in sse.Parser().feed(body):
-        if (answer.model is None and b'"model' in event.data) or telling(event.data):
-            yield event.data
+    parser = sse.Parser()
+    # Servers exist that end without the last event's blank line.
+    for data in (*(event.data for event in parser.feed(body)), parser.rest):
+        if (answer.model is None and b'"model' in data) or telling(data):
+            yield data
 
 
 def _dict(value: Any) -> dict[str, Any]:

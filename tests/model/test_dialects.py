@@ -211,6 +211,14 @@ def test_a_stream_of_another_type_is_read(content_type: bytes, before: bytes) ->
     assert (found.model, found.finish_reason, found.usage) == ("m", "stop", Usage(3))
 
 
+@pytest.mark.parametrize(
+    "end", [b"", b"\n", b"\r\n\r\n", b"\n\ndata: [DONE]", b'\n\ndata: {"usage":{"p']
+)
+def test_a_stream_s_last_event_is_read_whatever_stands_behind_it(end: bytes) -> None:
+    body = b'data: {"model":"m"}\n\ndata: {"usage":{"prompt_tokens":3}}' + end
+    assert read_answer("chat", b"text/event-stream", body).usage == Usage(3)
+
+
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"usage":', b"data: {", b"\xff"])
 @pytest.mark.parametrize("content_type", [b"application/json", b"text/event-stream"])
 def test_what_cannot_be_read_says_nothing(body: bytes, content_type: bytes) -> None:
