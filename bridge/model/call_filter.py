@@ -57,7 +57,7 @@ class CallFilter:
         """The rest, when the answer has ended."""
         rest, self._held = bytes(self._held), bytearray()
         if self._stream:
-            return rest
+            return self._event(rest)
         try:
             edits = rule.in_answer(codec.decode(rest), self._names)
             return self._edited(rest, edits) if edits else rest
@@ -72,8 +72,9 @@ class CallFilter:
     def _event(self, raw: bytes) -> bytes:
         if b"tool_calls" not in raw:
             return raw
-        events = sse.Parser().feed(raw)
-        data = events[0].data if events else b""
+        parser = sse.Parser()
+        events = parser.feed(raw)
+        data = events[0].data if events else parser.rest
         try:
             edits = rule.in_chunk(codec.decode(data), self._names, self._seen)
             if not edits:

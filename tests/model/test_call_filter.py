@@ -119,6 +119,16 @@ async def test_a_stream_through_the_proxy(framing: str) -> None:
         await peer.close()
 
 
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+def test_a_stream_s_last_event_is_filtered_without_its_blank_line_too(end: bytes) -> None:
+    event = b'data: {"choices":[{"delta":{"content":"x"%b}}]}'
+    calls = CallFilter(OFFERED, stream=True)
+    bad = b',"tool_calls":[{"index":0,"id":"1","function":{"name":"bad"}}]'
+    assert calls.feed(event % bad + end) == b""
+    assert calls.end() == event % b"" + end
+    assert CallFilter(OFFERED, stream=True).end() == b""
+
+
 @pytest.mark.anyio
 async def test_what_was_changed_in_a_stream_that_broke_off_is_told() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 9999\r\n\r\n"
