@@ -160,15 +160,20 @@ class SseChannel:
             try:
                 data = await self._reply.receive()
                 if not data:
-                    return None
+                    return self._unended()
                 self._events = self._parser.feed(data)[::-1]
             except Broken:
-                return None
+                return self._unended()
             except SSEError:
                 limit = f"over the limit of {self._ceiling} bytes (max_result_bytes)"
                 detail = f"the answer to {request.method} is {limit}"
                 raise Fault("rejected", detail) from None
         return self._events.pop()
+
+    def _unended(self) -> Event | None:
+        """The stream's last event, which may be whole and only lack its end."""
+        rest, self._parser = self._parser.rest, Parser(self._ceiling)
+        return Event("message", rest) if rest else None
 
     async def listen(self, ready: Callable[[], None]) -> None:
         ready()

@@ -84,6 +84,12 @@ class SseServer:
                 await peer.send(fake.reply(202, "Accepted"))
                 await stream.close()
                 return
+            if fault == "unended":
+                found = fake.answer(message["id"], {"content": [{"type": "text", "text": session}]})
+                await stream.send(b"data: " + json.dumps(found).encode())
+                await stream.close()
+                await peer.send(fake.reply(202, "Accepted"))
+                return
             if fault == "500":
                 await peer.send(fake.reply(500, "oops"))
                 return
@@ -136,6 +142,17 @@ async def test_a_lost_answer(fault: str, delivery: str, executions: int) -> None
     assert server.executed["echo"] == executions
     assert events[0]["outcome"] == "lost"
     assert outcome(result) == ("answered" if executions == 2 else "outcome_unknown")
+
+
+async def test_an_answer_whose_event_lacks_its_end_is_one() -> None:
+    server = SseServer()
+    async with proxied(server) as (proxy, events):
+        await proxy.list_tools("a")
+        server.faults = ["unended"]
+        result = codec.decode(await proxy.call_tool("a", "s_echo", {}))
+    assert outcome(result) == "answered"
+    assert server.executed["echo"] == 1
+    assert len(events) == 1
 
 
 async def test_a_call_turned_away_is_made_again_in_every_mode() -> None:
