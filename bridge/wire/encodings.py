@@ -115,7 +115,7 @@ def decode(encoding: bytes, body: bytes | bytearray, limit: int) -> bytearray:
     for name in reversed(members(encoding)):
         if name != b"identity":
             found = _decode(name, found, limit)
-    return bytearray(found)
+    return found if isinstance(found, bytearray) else bytearray(found)
 
 
 def _decode(encoding: bytes, body: bytes | bytearray, limit: int) -> bytearray:

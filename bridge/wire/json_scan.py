@@ -58,9 +58,11 @@ def is_utf8(text: Text) -> bool:
     return True
 
 
-def without_surrogates(text: Text) -> bytes:
-    """The text as msgspec takes it, as long as it was: U+FFFD for surrogates, lone or not."""
-    return _SURROGATE.sub(_REPLACEMENT, text)
+def without_surrogates(text: Text) -> Text:
+    """The text as msgspec takes it, as long as it was: U+FFFD for surrogates, lone or not; the same
+    object where there are none.
+    """
+    return _SURROGATE.sub(_REPLACEMENT, text) if _SURROGATE.search(text) else text
 
 
 def values(text: Text) -> dict[str, Raw]:

@@ -18,6 +18,7 @@ from bridge.wire.json_scan import (
     skip_space,
     skip_value,
     values,
+    without_surrogates,
 )
 from tests.jsontext import KEYS, VALUES, read, spelt
 
@@ -130,3 +131,9 @@ def test_what_is_no_object_has_no_values(text: bytes) -> None:
 def test_utf_8_is_told_from_what_is_none() -> None:
     assert all(map(is_utf8, (b"a", "é".encode(), bytearray("é".encode()))))
     assert not any(map(is_utf8, (b"\xff", b"\xed\xa0\x80", bytearray(b"\xc3"))))
+
+
+@pytest.mark.parametrize("text", [b'{"a":"x"}', bytearray(b'"\\ud7ff \\ue000 \\ufffd"')])
+def test_a_text_without_surrogates_is_not_copied(text: bytes) -> None:
+    assert without_surrogates(text) is text
+    assert without_surrogates(text + b"\\uD83D") == text + b"\\ufffd"
