@@ -9,6 +9,7 @@ import fnmatch
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Generic, Literal, TypeVar
 
 Severity = Literal["MUST", "SHOULD"]
@@ -80,6 +81,12 @@ class Suite(Generic[L]):
             return run
 
         return add
+
+    def order(self, *modules: ModuleType) -> None:
+        """Puts the checks in the order of the modules that they stand in; what a suite adds later
+        comes last."""
+        places = {module.__name__: place for place, module in enumerate(modules)}
+        self.checks.sort(key=lambda check: places.get(check.run.__module__, len(places)))
 
     def chosen(self, patterns: Sequence[str]) -> list[Check[L]]:
         """The checks that one of the patterns names: a glob, or a part of the id."""

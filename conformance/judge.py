@@ -1,22 +1,24 @@
 """What one peer writes, judged line by line: the rules that hold for every message.
 
 Owns: the open requests in both directions. Rule: a fault is noted once, under the rule's name,
-with the line; nothing is raised, so that a check for something else can go on. `RULES` are the same
-for both sides of ACP: `agent.rpc.version` and `client.rpc.version` are one entry. Used by
-`conformance.agent.client` as the lines come, and by `conformance.client` on what was written down.
+with the line; nothing is raised, so that a check for something else can go on: `no_fault` asks for
+it in the end. `RULES` are the same for both sides of ACP: `agent.rpc.version` and
+`client.rpc.version` are one entry. Used by `conformance.agent.client` as the lines come, and by
+`conformance.client` on what was written down.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from conformance import schema
-from conformance.check import Severity
+from conformance.check import Broken, Severity
 from conformance.schema import Side
 from conformance.wire import Json, mapping
 
 Message = Json
 Key = tuple[str, object]
+_SHOWN = 4
 
 
 class Rule(NamedTuple):
@@ -77,6 +79,15 @@ class Fault(NamedTuple):
     rule: str
     words: str
     line: str
+
+
+def no_fault(faults: Sequence[Fault], rule: str) -> None:
+    """Raises Broken with the first of what was found under that rule."""
+    found = [fault for fault in faults if fault.rule == rule]
+    if found:
+        words = list(dict.fromkeys(fault.words for fault in found))
+        lines = list(dict.fromkeys(f"< {fault.line}" for fault in found))
+        raise Broken("; ".join(words[:_SHOWN]), lines[:_SHOWN])
 
 
 class Judge:

@@ -8,6 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, cast
 
+from anyio.abc import TaskGroup
+
+from conformance import process
 from conformance.check import Broken, Check, NotTried, Outcome, Verdict
 from conformance.process import CannotStart
 
@@ -27,13 +30,29 @@ class Laboratory(Protocol):
         """After each check: ends what the check alone has used."""
         ...
 
+    async def close(self) -> None:
+        """After the last one."""
+        ...
+
 
 L = TypeVar("L", bound=Laboratory)
 
 
-async def run(
-    checks: Sequence[Check[L]], lab: L, tell: Callable[[Outcome], None] = lambda outcome: None
-) -> list[Outcome]:
+async def play(
+    make: Callable[[TaskGroup], L],
+    checks: Sequence[Check[L]],
+    tell: Callable[[Outcome], None],
+) -> tuple[list[Outcome], L]:
+    """Runs the checks in a laboratory that is made for them and closed. Raises CannotStart."""
+    async with process.task_group() as tasks:
+        lab = make(tasks)
+        try:
+            return await run(checks, lab, tell), lab
+        finally:
+            await lab.close()
+
+
+async def run(checks: Sequence[Check[L]], lab: L, tell: Callable[[Outcome], None]) -> list[Outcome]:
     """Every outcome, told as it comes."""
     outcomes: list[Outcome] = []
     for check in checks:

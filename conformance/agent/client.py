@@ -6,16 +6,15 @@ client asks and answers nothing by itself but permission requests (by `policy`) 
 Made by `conformance.agent.lab`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, TypeVar, cast
 
-import anyio
-
 from conformance.check import Broken, expect
 from conformance.judge import Fault, Judge, Message, key, shown
 from conformance.process import Child
+from conformance.waiting import Waiting
 from conformance.wire import Json, compact, mapping, objects
 
 T = TypeVar("T")
@@ -87,15 +86,14 @@ class Turn:
         return (await self.call.result()).get("stopReason")
 
 
-class Client:
+class Client(Waiting):
     """One agent process. `policy`: the kind of option permission requests are answered with;
     None holds them in `held`."""
 
     def __init__(
         self, child: Child, faults: list[Fault], traffic: list[str], timeout: float
     ) -> None:
-        self.child = child
-        self.timeout = timeout
+        super().__init__(child, timeout)
         self.judge = Judge("agent", faults)
         self.messages: list[Message] = []
         self.sessions: set[str] = set()
@@ -107,11 +105,9 @@ class Client:
         self.policy: str | None = "allow_once"
         self.held: list[Message] = []
         self.asked: list[Message] = []
-        self.ended = False
         self._traffic = traffic
         self._open: dict[tuple[str, object], Call] = {}
         self._ids = count(1)
-        self._changed = anyio.Event()
 
     @property
     def version(self) -> int:
@@ -173,23 +169,6 @@ class Client:
 
     async def fail(self, message: Message, code: int, words: str) -> None:
         await self.send({"id": message["id"], "error": {"code": code, "message": words}})
-
-    def _notice(self) -> None:
-        changed, self._changed = self._changed, anyio.Event()
-        changed.set()
-
-    async def wait(self, condition: Callable[[], T | None], what: str) -> T:
-        """The condition's value once it is true; looked at whenever something came."""
-        with anyio.move_on_after(self.timeout):
-            while True:
-                value = condition()
-                if value:
-                    return value
-                if self.ended:
-                    await self.child.exit_code(1)
-                    raise Broken(f"{what}; {self.child.state()}")
-                await self._changed.wait()
-        raise Broken(f"{what} in {self.timeout:g} s")
 
     # What goes out
 

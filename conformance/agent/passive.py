@@ -8,10 +8,8 @@ from collections.abc import Awaitable, Callable
 
 from conformance.agent.checks import SUITE
 from conformance.agent.lab import Lab
-from conformance.check import Broken, NotTried
-from conformance.judge import RULES
-
-MOST = 4
+from conformance.check import NotTried
+from conformance.judge import RULES, no_fault
 
 
 def judged(rule: str) -> Callable[[Lab], Awaitable[None]]:
@@ -27,11 +25,7 @@ def judged(rule: str) -> Callable[[Lab], Awaitable[None]]:
             except NotTried:
                 # Judged is what has come.
                 continue
-        found = [fault for fault in lab.faults if fault.rule == rule]
-        if found:
-            words = dict.fromkeys(fault.words for fault in found)
-            lines = dict.fromkeys(f"< {fault.line}" for fault in found)
-            raise Broken("; ".join(list(words)[:MOST]), list(lines)[:MOST])
+        no_fault(lab.faults, rule)
         if not any(client.messages for client in lab.clients):
             raise NotTried("the agent has written no message")
 

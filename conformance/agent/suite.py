@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from conformance import process, runner
+from conformance import runner
 from conformance.agent import (
     cancel,
     initialize,
@@ -29,8 +29,7 @@ ORDER = (
     initialize, sessions, rpc, prompts, tools, cancel, restore, modes, stdio, version2, passive
 )  # fmt: skip
 """The modules whose checks these are, in the order in which they run."""
-_PLACES = {module.__name__: place for place, module in enumerate(ORDER)}
-SUITE.checks.sort(key=lambda check: _PLACES.get(check.run.__module__, len(ORDER)))
+SUITE.order(*ORDER)
 
 
 async def play(
@@ -40,12 +39,7 @@ async def play(
     tell: Callable[[Outcome], None] = lambda outcome: None,
 ) -> tuple[list[Outcome], Lab]:
     """Runs the checks against the command. Raises CannotStart."""
-    async with process.task_group() as tasks:
-        lab = Lab(command, options, tasks)
-        try:
-            found = await runner.run(checks, lab, tell)
-        finally:
-            await lab.close()
+    found, lab = await runner.play(lambda tasks: Lab(command, options, tasks), checks, tell)
     lab.dispose()
     return found, lab
 

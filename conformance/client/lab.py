@@ -112,7 +112,7 @@ class Lab:
     async def tidy(self) -> None:
         """Each play has tidied up behind itself."""
 
-    def dispose(self) -> None:
+    async def close(self) -> None:
         self._directory.cleanup()
 
     async def play(self, scenario: str) -> Play:

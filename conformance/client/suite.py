@@ -4,18 +4,17 @@ import argparse
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from conformance import process, runner
-from conformance.check import Broken, Check, NotTried, Outcome
+from conformance import runner
+from conformance.check import Check, NotTried, Outcome
 from conformance.client import conduct, service
 from conformance.client.lab import SUITE, Lab
-from conformance.judge import RULES
+from conformance.judge import RULES, no_fault
 
 __all__ = ["ORDER", "SUITE", "play", "run_client"]
 
 ORDER = (conduct, service)
 """The modules whose checks these are, in the order in which they run."""
-_PLACES = {module.__name__: place for place, module in enumerate(ORDER)}
-SUITE.checks.sort(key=lambda check: _PLACES.get(check.run.__module__, len(ORDER)))
+SUITE.order(*ORDER)
 
 
 def judged(rule: str) -> Callable[[Lab], Awaitable[None]]:
@@ -23,10 +22,7 @@ def judged(rule: str) -> Callable[[Lab], Awaitable[None]]:
 
     async def run(lab: Lab) -> None:
         sent = (await lab.play("turn")).sent
-        found = [fault for fault in lab.faults if fault.rule == rule]
-        if found:
-            words = dict.fromkeys(fault.words for fault in found)
-            raise Broken("; ".join(words), list(dict.fromkeys(f"< {f.line}" for f in found))[:4])
+        no_fault(lab.faults, rule)
         if not sent:
             raise NotTried("the client has sent the agent nothing")
 
@@ -44,12 +40,8 @@ async def play(
     tell: Callable[[Outcome], None] = lambda outcome: None,
 ) -> list[Outcome]:
     """Runs the checks against the command. Raises CannotStart."""
-    async with process.task_group() as tasks:
-        lab = Lab(command, timeout, tasks)
-        try:
-            return await runner.run(checks, lab, tell)
-        finally:
-            lab.dispose()
+    found, _ = await runner.play(lambda tasks: Lab(command, timeout, tasks), checks, tell)
+    return found
 
 
 async def run_client(

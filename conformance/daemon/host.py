@@ -5,15 +5,13 @@ that came already, is a fault; so is anything that is no frame. Made by `conform
 """
 
 import json
-from collections.abc import Callable
 from itertools import count
 from typing import Any, TypeVar, cast
 
-import anyio
-
-from conformance.check import Broken, expect
+from conformance.check import expect
 from conformance.judge import Fault, key, shown
 from conformance.process import Child
+from conformance.waiting import Waiting
 from conformance.wire import Json, compact, mapping
 
 T = TypeVar("T")
@@ -26,7 +24,7 @@ def packet(body: bytes) -> bytes:
     return len(body).to_bytes(PREFIX, "big") + body
 
 
-class Host:
+class Host(Waiting):
     """`generation`: `A` has no ids, `B` and `C` have; `framing`: `packets` or `lines`."""
 
     def __init__(
@@ -38,22 +36,19 @@ class Host:
         traffic: list[str],
         timeout: float,
     ) -> None:
-        self.child, self.timeout = child, timeout
+        super().__init__(child, timeout)
         self.frames: list[Json] = []
-        self.ended = False
-        self.garbage = ""
         self._generation, self._framing = generation, framing
         self._faults, self._traffic = faults, traffic
         self._ids = count(1)
         self._open: dict[tuple[str, object], int] = {}
         self._answers: dict[tuple[str, object], list[int]] = {}
         self._taken = 0
-        self._changed = anyio.Event()
 
     @property
     def busy(self) -> bool:
         """Whether a request is unanswered, or the stream out of step."""
-        return bool(self._open or self.garbage)
+        return bool(self._open or self.spoiled)
 
     # What comes in
 
@@ -63,13 +58,13 @@ class Host:
         async for data in self.child.stdout:
             rest = self._cut(rest + data)
             self._notice()
-        if rest and not self.garbage:
-            self._spoiled(rest)
+        if rest and not self.spoiled:
+            self._spoil(rest)
         self.ended = True
         self._notice()
 
     def _cut(self, data: bytes) -> bytes:
-        while data and not self.garbage:
+        while data and not self.spoiled:
             if self._framing == "lines":
                 body, end, rest = data.partition(b"\n")
                 if not end:
@@ -77,7 +72,7 @@ class Host:
             else:
                 size = int.from_bytes(data[:PREFIX], "big")
                 if len(data) >= PREFIX and size > CEILING:
-                    self._spoiled(data)
+                    self._spoil(data)
                     return b""
                 if len(data) < PREFIX + size or len(data) < PREFIX:
                     return data
@@ -93,7 +88,7 @@ class Host:
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            self._spoiled(body)
+            self._spoil(body)
             return
         frame = mapping(cast("object", value))
         place = len(self.frames)
@@ -115,30 +110,12 @@ class Host:
         elif frame.get("ok") is not False:
             self._fault("requests.errors", "ok is neither true nor false", body)
 
-    def _spoiled(self, data: bytes) -> None:
-        self.garbage = shown(data)
+    def _spoil(self, data: bytes) -> None:
+        self.spoiled = f"stdout is out of step: {shown(data)}"
         self._fault("framing.pure", "on stdout is something that is no packet", data)
 
     def _fault(self, rule: str, words: str, data: bytes) -> None:
         self._faults.append(Fault(rule, words, shown(data)))
-
-    def _notice(self) -> None:
-        changed, self._changed = self._changed, anyio.Event()
-        changed.set()
-
-    async def wait(self, condition: Callable[[], T | None], what: str) -> T:
-        """The condition's value once it is true; looked at whenever something came."""
-        with anyio.move_on_after(self.timeout):
-            while True:
-                value = condition()
-                if value:
-                    return value
-                if self.ended or self.garbage:
-                    await self.child.exit_code(1)
-                    more = f"stdout is out of step: {self.garbage}; " if self.garbage else ""
-                    raise Broken(f"{what}; {more}{self.child.state()}")
-                await self._changed.wait()
-        raise Broken(f"{what} in {self.timeout:g} s")
 
     # What goes out
 

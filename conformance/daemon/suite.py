@@ -4,17 +4,17 @@ import argparse
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from conformance import process, runner
-from conformance.check import Broken, Check, Outcome
+from conformance import runner
+from conformance.check import Check, Outcome
 from conformance.daemon import endings, framing, generation_b, native
 from conformance.daemon.lab import SUITE, Lab, config
+from conformance.judge import no_fault
 
 __all__ = ["ORDER", "SUITE", "play", "run_daemon"]
 
 ORDER = (framing, generation_b, native, endings)
 """The modules whose checks these are, in the order in which they run."""
-_PLACES = {module.__name__: place for place, module in enumerate(ORDER)}
-SUITE.checks.sort(key=lambda check: _PLACES.get(check.run.__module__, len(ORDER)))
+SUITE.order(*ORDER)
 
 
 def judged(rule: str) -> Callable[[Lab], Awaitable[None]]:
@@ -26,10 +26,7 @@ def judged(rule: str) -> Callable[[Lab], Awaitable[None]]:
             await host.call("prompt", config=config(directive))
         # What came unasked comes before the answer to this.
         await host.call("prompt", config=config("say hello"))
-        found = [fault for fault in lab.faults if fault.rule == rule]
-        if found:
-            words = dict.fromkeys(fault.words for fault in found)
-            raise Broken("; ".join(words), list(dict.fromkeys(f"< {f.line}" for f in found))[:4])
+        no_fault(lab.faults, rule)
 
     return run
 
@@ -45,12 +42,8 @@ async def play(
     tell: Callable[[Outcome], None] = lambda outcome: None,
 ) -> list[Outcome]:
     """Runs the checks against the command. Raises CannotStart."""
-    async with process.task_group() as tasks:
-        lab = Lab(command, timeout, tasks)
-        try:
-            return await runner.run(checks, lab, tell)
-        finally:
-            await lab.close()
+    found, _ = await runner.play(lambda tasks: Lab(command, timeout, tasks), checks, tell)
+    return found
 
 
 async def run_daemon(
