@@ -15,6 +15,8 @@ from bridge.wire import codec
 from protocol_schemas.host import Config
 
 PREFIX = "BRIDGE_"
+_OTHERS = ("agents_dir", "secrets")
+"""Variables of this name that are no settings."""
 _SWITCHES = {
     **dict.fromkeys(("1", "true", "yes", "on"), True),
     **dict.fromkeys(("0", "false", "no", "off"), False),
@@ -68,6 +70,14 @@ def load(options: Mapping[str, Any], environment: Mapping[str, str]) -> Settings
     if settings.agent is not None:
         settings.defaults = settings.defaults | {"agent": settings.agent}
     return settings
+
+
+def misspelt(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that look like settings and are none, each with what may have been meant:
+    others are free to use the prefix, so that they are no error."""
+    known = [PREFIX + name.upper() for name in (*Settings.__struct_fields__, "config", *_OTHERS)]
+    found = sorted(name for name in environment if name.startswith(PREFIX) and name not in known)
+    return {name: hint for name in found if (hint := meant(name, known))}
 
 
 def _blamed(values: Mapping[str, Any], places: Mapping[str, str]) -> UsageError:

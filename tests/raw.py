@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager, suppress
 import anyio
 import anyio.abc
 
+from bridge.io.httpclient import Call
+from bridge.io.httppool import Pool
 from bridge.io.httpserver import Handler, Server, listen
 
 PATIENCE = 20
@@ -92,3 +94,18 @@ async def upstream(script: Callable[[Peer], Awaitable[None]], port: int = 0) -> 
             tasks.start_soon(listener.serve, run)
             yield listener.extra(anyio.abc.SocketAttribute.local_port)
             tasks.cancel_scope.cancel()
+
+
+async def twice(pool: Pool, target: bytes, body: bytes, host: bytes = b"a") -> list[bytes]:
+    """Two requests, one after the other; what they were answered. Closes the pool."""
+    found: list[bytes] = []
+    headers = [(b"Host", host), (b"Content-Length", b"%d" % len(body))]
+    try:
+        for _ in range(2):
+            async with Call(pool, "POST", target, headers, [body]) as call:
+                await call.head()
+                while (piece := await call.receive()) is not None:
+                    found.append(piece.data)
+    finally:
+        pool.close()
+    return found

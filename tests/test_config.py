@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bridge.config import PREFIX, Settings, backend, load
+from bridge.config import PREFIX, Settings, backend, load, misspelt
 from bridge.errors import UsageError
 from protocol_schemas.host import Config
 
@@ -47,6 +47,12 @@ def test_each_place_wins_over_the_next(tmp_path: Path, name: str, text: str) -> 
 )
 def test_every_option_has_a_variable(variable: str, value: str, name: str, expected: Any) -> None:
     assert getattr(load({}, {variable: value}), name) == expected
+
+
+def test_variables_that_are_nearly_settings_are_found() -> None:
+    given = ["BRIDGE_LOG_LEVL", "BRIDGE_LOOP", "BRIDGE_AGENTS_DIR", "BRIDGE_X", "RECORD", "PATH"]
+    hint = "; did you mean 'BRIDGE_LOG_LEVEL'?"
+    assert misspelt(dict.fromkeys(given, "x")) == {"BRIDGE_LOG_LEVL": hint}
 
 
 def test_an_agent_is_a_default_for_sessions_beside_the_others(tmp_path: Path) -> None:

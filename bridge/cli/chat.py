@@ -27,8 +27,9 @@ _OPTIONS = {
     "config.model.base_url": "--model-url",
     "config.model.name": "--model",
     "config.model.wire": "--wire",
+    ", or --intercept": "",
 }
-"""What the daemon calls by its own name has another one here."""
+"""What the daemon calls by its own name has another one here, or none."""
 
 
 def run(options: argparse.Namespace) -> int:

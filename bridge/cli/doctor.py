@@ -12,10 +12,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Exit code 3 if something the bridge itself needs is missing."""
-    from bridge.agent.checkup import checks
+    from bridge.agent.checkup import Check, checks
+    from bridge.config import misspelt
     from bridge.wire import codec
 
     found = list(checks(os.environ))
+    for name, hint in misspelt(os.environ).items():
+        found.append(Check("environment", "warn", f"{name} is no setting{hint}"))
     if options.json:
         print(codec.encode([check._asdict() for check in found]).decode())
     else:

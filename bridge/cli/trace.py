@@ -240,7 +240,9 @@ def _output(path: str | None) -> BinaryIO:
     try:
         return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
     except OSError as error:
-        raise UsageError(f"--output {path}: {error.strerror}") from None
+        folder = os.path.dirname(path) or "."
+        mend = "" if os.path.isdir(folder) else f"; make the directory {folder!r} first"
+        raise UsageError(f"--output {path}: {error.strerror}{mend}") from None
 
 
 def _export(options: argparse.Namespace) -> int:

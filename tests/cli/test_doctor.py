@@ -29,6 +29,12 @@ def test_each_check_has_a_line_and_each_lack_its_remedy(tmp_path: Path) -> None:
     assert all(lines[index + 1].strip().startswith("->") for index in warnings)
 
 
+def test_a_misspelt_variable_is_told() -> None:
+    ended = run(BRIDGE_RECRD="run.trace", BRIDGE_OF_SOMEBODY_ELSE="x", BRIDGE_SECRETS="A")
+    assert "BRIDGE_RECRD is no setting; did you mean 'BRIDGE_RECORD'?" in ended.stdout
+    assert ended.stdout.count("environment") == 1
+
+
 def test_as_json() -> None:
     found = json.loads(run("--json").stdout)
     assert {"name", "state", "words", "mend"} == set(found[0])

@@ -16,7 +16,7 @@ from bridge.io.forward import Forward, forward_for
 from bridge.io.httpclient import Call
 from bridge.io.httppool import Origin, Pool, UpstreamError, UpstreamTimeout
 from tests.peers.certificates import localhost_certificate
-from tests.raw import PATIENCE, Peer, upstream
+from tests.raw import PATIENCE, Peer, twice, upstream
 
 HTTPS, HTTP = Origin("https", "api.test", 443), Origin("http", "api.test", 80)
 PROXY = {"https_proxy": "http://proxy:1", "http_proxy": "http://proxy:2"}
@@ -145,19 +145,8 @@ class Proxy:
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
-async def twice(pool: Pool, body: bytes = b"x" * 100) -> list[bytes]:
-    """Two requests, one after the other; what they were answered."""
-    found: list[bytes] = []
-    headers = [(b"Host", b"api.test"), (b"Content-Length", b"%d" % len(body))]
-    try:
-        for _ in range(2):
-            async with Call(pool, "POST", b"/v1/x?a=b", headers, [body]) as call:
-                await call.head()
-                while (piece := await call.receive()) is not None:
-                    found.append(piece.data)
-    finally:
-        pool.close()
-    return found
+async def both(pool: Pool) -> list[bytes]:
+    return await twice(pool, b"/v1/x?a=b", b"x" * 100, b"api.test")
 
 
 @asynccontextmanager
@@ -181,7 +170,7 @@ async def test_an_http_upstream_is_asked_for_by_its_whole_url() -> None:
         proxy = Proxy({b"api.test": port})
         async with upstream(proxy) as at:
             forward = forward_for(HTTP, {"http_proxy": f"http://us%65r:CANARY@127.0.0.1:{at}"})
-            assert await twice(Pool(HTTP, forward=forward)) == [b"ok", b"ok"]
+            assert await both(Pool(HTTP, forward=forward)) == [b"ok", b"ok"]
     assert len(proxy.heads) == 1  # the connection is kept
     assert proxy.heads[0].startswith(
         b"POST http://api.test/v1/x?a=b HTTP/1.1\r\nHost: api.test\r\n"
@@ -225,7 +214,7 @@ async def test_an_https_upstream_is_reached_by_a_tunnel_that_hides_the_request(
             proxy = Proxy({b"api.test:443": listener.extra(anyio.abc.SocketAttribute.local_port)})
             async with upstream(proxy) as at:
                 forward = forward_for(HTTPS, {"HTTPS_PROXY": f"http://user:pw@127.0.0.1:{at}"})
-                assert await twice(Pool(HTTPS, forward=forward)) == [b"ok", b"ok"]
+                assert await both(Pool(HTTPS, forward=forward)) == [b"ok", b"ok"]
             tasks.cancel_scope.cancel()
     given = base64.b64encode(b"user:pw")
     assert proxy.heads == [
@@ -252,7 +241,7 @@ async def test_a_refused_tunnel_names_the_proxy_without_its_password(
     async with upstream(Proxy({}, answer)) as at:
         forward = forward_for(HTTPS, {"https_proxy": f"http://user:CANARY@127.0.0.1:{at}"})
         with pytest.raises(UpstreamError) as caught:
-            await twice(Pool(HTTPS, forward=forward))
+            await both(Pool(HTTPS, forward=forward))
     told = str(caught.value)
     assert told.startswith(
         f"cannot connect to https://api.test through the proxy http://127.0.0.1:{at}: "
@@ -265,13 +254,13 @@ async def test_a_refused_tunnel_names_the_proxy_without_its_password(
 async def test_a_proxy_that_wants_credentials_for_a_plain_request_is_named() -> None:
     async with upstream(Proxy({}, REFUSALS[0][0])) as at:
         with pytest.raises(UpstreamError, match=r"behind the proxy http://127\S+, which wants"):
-            await twice(Pool(HTTP, forward=Forward("127.0.0.1", at)))
+            await both(Pool(HTTP, forward=Forward("127.0.0.1", at)))
 
 
 @pytest.mark.anyio
 async def test_a_proxy_that_is_down_or_silent_is_named() -> None:
     with pytest.raises(UpstreamError, match=r"through the proxy http://127.0.0.1:1: .*refused"):
-        await twice(Pool(HTTPS, forward=Forward("127.0.0.1", 1)))
+        await both(Pool(HTTPS, forward=Forward("127.0.0.1", 1)))
 
     async def silent(peer: Peer) -> None:
         await peer.rest()
@@ -279,4 +268,4 @@ async def test_a_proxy_that_is_down_or_silent_is_named() -> None:
     async with upstream(silent) as at:
         pool = Pool(HTTPS, forward=Forward("127.0.0.1", at), connect_seconds=0.1)
         with pytest.raises(UpstreamTimeout, match=f"through the proxy http://127.0.0.1:{at} in"):
-            await twice(pool)
+            await both(pool)

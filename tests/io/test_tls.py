@@ -10,10 +10,9 @@ import pytest
 from anyio.streams.tls import TLSListener
 
 from bridge.io import tls
-from bridge.io.httpclient import Call
 from bridge.io.httppool import Cut, Origin, Pool, UpstreamError
 from tests.peers.certificates import localhost_certificate
-from tests.raw import PATIENCE
+from tests.raw import PATIENCE, twice
 
 pytestmark = pytest.mark.anyio
 
@@ -32,17 +31,7 @@ def trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 async def exchange(port: int, host: str = "localhost") -> list[bytes]:
-    pool = Pool(Origin("https", host, port))
-    found = []
-    try:
-        for _ in range(2):
-            async with Call(pool, "POST", b"/", [(b"Host", b"a")], [b"x" * 200_000]) as call:
-                await call.head()
-                while (piece := await call.receive()) is not None:
-                    found.append(piece.data)
-    finally:
-        pool.close()
-    return found
+    return await twice(Pool(Origin("https", host, port)), b"/", b"x" * 200_000)
 
 
 class Served:
