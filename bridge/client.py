@@ -19,9 +19,9 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
-import msgspec
 from anyio.abc import Process
 
+from bridge.client_packets import Turn, TurnFailed, error_of, request_body, turn_of
 from bridge.errors import BridgeError
 from bridge.wire import codec, packets
 
@@ -30,33 +30,11 @@ EVENTS = ("update", "mcp", "model", "stderr", "exit", "turn", "mode", "notice")
 DAEMON = (sys.executable, "-m", "bridge", "stream")
 _ENDING = 12.0
 """Seconds for the daemon to end by itself: it answers a shutdown within 10."""
+_NOTICED = 2.0
+"""Seconds between the end of one of the daemon's pipes and its exit, at most."""
 
 Message = str | list[dict[str, Any]]
 Event = dict[str, Any]
-
-
-class Turn(msgspec.Struct):
-    """One finished turn (HOST_PROTOCOL §4). `response`: the whole packet."""
-
-    reply: str
-    stop_reason: str | None
-    response_metadata: dict[str, Any]
-    update_metadata: list[dict[str, Any]]
-    number: int | None
-    outcome: str
-    agent_stop_reason: str | None
-    usage: dict[str, Any] | None
-    response: dict[str, Any]
-
-
-class TurnFailed(BridgeError):
-    """A turn that ended with an error; `turn` holds what had come by then."""
-
-    def __init__(self, error: BridgeError, turn: Turn) -> None:
-        super().__init__(
-            error.message, code=error.code, origin=error.origin, data=error.data, extra=error.extra
-        )
-        self.turn = turn
 
 
 class Events:
@@ -105,6 +83,8 @@ class Bridge:
         self._waiting: dict[int, tuple[anyio.Event, list[dict[str, Any]]]] = {}
         self._listeners: set[Events] = set()
         self._ended: str | None = None
+        """Why nothing more comes, once that is so."""
+        self._over = anyio.Event()
         # Whoever is cancelled around a bridge: its orderly end needs the answers.
         self._listening = anyio.CancelScope(shield=True)
         self.hello: dict[str, Any] = {}
@@ -163,15 +143,15 @@ class Bridge:
         """Sends any operation and gives its result; raises BridgeError."""
         response = await self._exchange(operation, fields)
         if not response.get("ok"):
-            raise _error(response)
+            raise error_of(response)
         return response.get("result")
 
     async def prompt(self, session: str, config: dict[str, Any]) -> Turn:
         """One turn in a named session; raises TurnFailed, or BridgeError if the daemon is gone."""
         response = await self._exchange("prompt", {"session": session, "config": config})
-        turn = _turn(response)
+        turn = turn_of(response)
         if not response.get("ok"):
-            raise TurnFailed(_error(response), turn)
+            raise TurnFailed(error_of(response), turn)
         return turn
 
     @asynccontextmanager
@@ -212,9 +192,9 @@ class Bridge:
             raise BridgeError(self._ended, code="internal")
         self._count += 1
         ident = self._count
+        body = request_body(operation, {"id": ident, "operation": operation, **fields})
         answered, answer = anyio.Event(), list[dict[str, Any]]()
         self._waiting[ident] = answered, answer
-        body = codec.encode({"id": ident, "operation": operation, **fields})
         try:
             with anyio.CancelScope(shield=True):
                 # A packet that is cut short would put the whole stream out of step.
@@ -232,7 +212,9 @@ class Bridge:
             try:
                 await self._process.stdin.send(data)
             except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-                raise BridgeError("the daemon has ended", code="internal") from error
+                with anyio.move_on_after(_NOTICED):
+                    await self._over.wait()
+                raise BridgeError(self._ended or "the daemon has ended", code="internal") from error
 
     async def _listen(self) -> None:
         with self._listening:
@@ -243,21 +225,46 @@ class Bridge:
     async def _read(self) -> None:
         assert self._process.stdout is not None
         framer = packets.PacketFramer()
-        async for data in self._process.stdout:
-            for body in framer.feed(data):
-                self._take(codec.decode(body))
-        code = await self._process.wait()
-        self._ended = f"the daemon ended with exit code {code}; its stderr says why"
+        try:
+            async for data in self._process.stdout:
+                for body in framer.feed(data):
+                    self._take(body)
+        except (codec.JSONError, packets.PacketTooLarge) as error:
+            self._end_with(f"the daemon wrote what is no packet, and was ended: {error}")
+            self._terminate()
+            return
+        with anyio.move_on_after(_NOTICED):
+            await self._process.wait()
+        code = self._process.returncode
+        if code is None:
+            self._end_with("the daemon closed its stdout while it was running, and was ended")
+            self._terminate()
+        else:
+            self._end_with(f"the daemon ended with exit code {code}; its stderr says why")
+
+    def _terminate(self) -> None:
+        # uvloop raises for one that has ended.
+        with suppress(ProcessLookupError):
+            self._process.terminate()
+
+    def _end_with(self, words: str) -> None:
+        """Nothing more comes: whoever waits is told."""
+        self._ended = words
+        self._over.set()
         for answered, _ in self._waiting.values():
             answered.set()
         for listener in list(self._listeners):
             listener.close()
 
-    def _take(self, packet: dict[str, Any]) -> None:
+    def _take(self, body: bytes) -> None:
+        packet = codec.decode_as(body, dict[str, Any])
         if "event" in packet:
             for listener in self._listeners:
                 listener.offer(packet)
-        elif (waiting := self._waiting.get(packet.get("id", 0))) is not None:
+            return
+        ident = packet.get("id")
+        waiting = self._waiting.get(ident) if isinstance(ident, int) else None
+        if waiting is not None:
             waiting[1].append(packet)
             waiting[0].set()
 
@@ -275,7 +282,7 @@ class Bridge:
             await self._process.stdin.aclose()
             await self._process.wait()
         if self._process.returncode is None:
-            self._process.terminate()
+            self._terminate()
             with anyio.move_on_after(5):
                 await self._process.wait()
         if self._process.returncode is None:
@@ -342,32 +349,3 @@ class Session:
             for events in self._events:
                 events.close()
         return result["response_metadata"]
-
-
-_BESIDE = ("turn", "agent_stop_reason", "outcome", "usage", "truncated")
-
-
-def _error(response: dict[str, Any]) -> BridgeError:
-    known = ("id", "ok", "result", "error", "code", "origin", "error_data", *_BESIDE)
-    return BridgeError(
-        response.get("error") or "the daemon gave no words",
-        code=response.get("code", "internal"),
-        origin=response.get("origin", "bridge"),
-        data=response.get("error_data"),
-        extra={key: value for key, value in response.items() if key not in known},
-    )
-
-
-def _turn(response: dict[str, Any]) -> Turn:
-    result = codec.mapping(response.get("result")) or {}
-    return Turn(
-        reply=result.get("reply", ""),
-        stop_reason=result.get("stop_reason"),
-        response_metadata=result.get("response_metadata", {}),
-        update_metadata=result.get("update_metadata", []),
-        number=response.get("turn"),
-        outcome=response.get("outcome", "failed"),
-        agent_stop_reason=response.get("agent_stop_reason"),
-        usage=response.get("usage"),
-        response=response,
-    )

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import pytest
 from bridge import __version__
 from bridge.client import EVENTS, Bridge, Events, Session, TurnFailed
 from bridge.errors import BridgeError
+from bridge.wire import packets
 from tests.peers.agent import AgentLog, scripted
 from tests.peers.host import DAEMON
 from tests.peers.processes import MARKER, survivors
@@ -281,6 +283,41 @@ async def test_a_daemon_that_does_not_start_is_an_error_that_says_so(place: Plac
         with pytest.raises(FileNotFoundError):
             async with Bridge.spawn(env=place.env, daemon=["/no-daemon"]):
                 raise AssertionError("it was entered")
+
+
+CLOSES = "import os, time; os.closerange(1, 99); time.sleep(600)"
+"""Its stdout, and what uvloop leaves of that in a child."""
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("echo hi", "no packet"),
+        ("echo 5", "no packet"),
+        ("printf '\\000\\377\\000\\000\\000\\000\\000\\000'; exec sleep 600", "no packet.*ceiling"),
+        (f"exec {sys.executable} -c '{CLOSES}'", "closed its stdout"),
+        ("exit 3", "exit code 3"),
+    ],
+)
+async def test_a_program_that_is_no_daemon_is_an_error_that_says_so(
+    script: str, words: str
+) -> None:
+    with anyio.fail_after(PATIENCE), pytest.raises(BridgeError, match=words) as caught:
+        async with Bridge.spawn(daemon=["sh", "-c", script]):
+            raise AssertionError("it was entered")
+    assert caught.value.code == "internal"
+
+
+async def test_what_no_packet_can_hold_is_refused_and_nothing_is_sent(place: Place) -> None:
+    async with talking(place) as (_, session):
+        with pytest.raises(BridgeError, match="cannot be written as JSON") as caught:
+            await session.prompt(object())  # type: ignore[arg-type]
+        assert caught.value.code == "invalid_request"
+        with pytest.raises(BridgeError, match="nothing was sent") as caught:
+            await session.prompt("x" * packets.CEILING)
+        assert caught.value.code == "limit"
+        assert (await session.prompt("say here")).reply == "here"
+    assert len(place.log.prompts()) == 1
 
 
 async def test_what_the_body_raises_comes_out_as_it_is(place: Place) -> None:
