@@ -58,6 +58,13 @@ class Peer:
     async def close(self) -> None:
         await self.stream.aclose()
 
+    async def leave(self, how: str) -> None:
+        """`close`, `reset`, or `half`: the sending side alone."""
+        if how == "half":
+            await self.stream.send_eof()
+        else:
+            await (self.close() if how == "close" else self.reset())
+
     async def reset(self) -> None:
         """Closes with a reset."""
         raw = self.stream.extra(anyio.abc.SocketAttribute.raw_socket)

@@ -48,6 +48,13 @@ class Started:
     async def _room(self) -> None:
         pass
 
+    async def died(self) -> BridgeError:
+        """What it died of, with a call open."""
+        self.call()
+        await self.agent.gone.wait()
+        assert self.agent.death is not None
+        return self.agent.death
+
     def call(self, method: str = "m") -> None:
         """A call whose settling is noted."""
         connection = self.agent.client.connection
@@ -139,10 +146,7 @@ async def test_a_call_to_an_agent_that_closed_its_stdin_fails_with_what_it_said_
     async with running(script) as started:
         started.call()
         await until(lambda: started.heard and started.stderr)
-        started.call()
-        await started.agent.gone.wait()
-        death = started.agent.death
-        assert death is not None
+        death = await started.died()
         assert (death.code, death.extra["stderr"]) == ("protocol", "deaf\n")
         assert "closed its stdin" in death.message
         assert started.heard == ["heard", ("exit", death), ("ended", death.message, True)]
@@ -150,10 +154,7 @@ async def test_a_call_to_an_agent_that_closed_its_stdin_fails_with_what_it_said_
 
 async def test_a_closed_stdout_of_a_living_agent_is_a_broken_protocol() -> None:
     async with running("exec 1>&-; sleep 600") as started:
-        started.call()
-        await started.agent.gone.wait()
-        death = started.agent.death
-        assert death is not None
+        death = await started.died()
         assert death.code == "protocol"
         assert "closed its stdout" in death.message
         assert "exit_code" not in death.extra
@@ -161,10 +162,7 @@ async def test_a_closed_stdout_of_a_living_agent_is_a_broken_protocol() -> None:
 
 async def test_a_grandchild_that_holds_stdout_does_not_hide_the_exit() -> None:
     async with running("sleep 600 & exit 5") as started:
-        started.call()
-        await started.agent.gone.wait()
-        death = started.agent.death
-        assert death is not None
+        death = await started.died()
         assert death.extra["exit_code"] == 5
 
 
@@ -176,10 +174,7 @@ async def test_a_line_over_the_ceiling_is_a_broken_protocol(
         supervisor, "Connection", lambda *args, **more: real(*args, ceiling=300_000, **more)
     )
     async with running("head -c 1000000 /dev/zero | tr '\\0' x; sleep 600") as started:
-        started.call()
-        await started.agent.gone.wait()
-        death = started.agent.death
-        assert death is not None
+        death = await started.died()
         assert death.code == "protocol"
         assert "300000 bytes" in death.message
         assert str(LineTooLong(1, 300_000)) in death.message
@@ -192,10 +187,7 @@ async def test_a_fault_of_ours_while_reading_ends_this_agent_only() -> None:
             raise ZeroDivisionError("ours")
 
         started.agent.client.noise = noise  # pyright: ignore
-        started.call()
-        await started.agent.gone.wait()
-        death = started.agent.death
-        assert death is not None
+        death = await started.died()
         assert (death.code, death.origin) == ("internal", "bridge")
         assert "ZeroDivisionError: ours" in death.message
 

@@ -42,12 +42,7 @@ async def test_the_upstream_sees_the_end(leave: str, phase: str) -> None:
             await peer.until(b"\r\n\r\n")
         if phase == "streaming":
             await peer.until(b"abc")
-        if leave == "close":
-            await peer.close()
-        elif leave == "half":
-            await peer.stream.send_eof()
-        else:
-            await peer.reset()
+        await peer.leave(leave)
         await ended.wait()
         assert (await stand.event())["outcome"] == "gone"
         await peer.close()

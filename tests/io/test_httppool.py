@@ -104,7 +104,7 @@ async def test_an_idle_connection_that_went_bad_is_not_used(leave: str) -> None:
             await peer.send(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
             bad.set()
             await anyio.sleep_forever()
-        await (peer.close() if leave == "close" else peer.reset())
+        await peer.leave(leave)
         bad.set()
 
     async with upstream(script) as port:

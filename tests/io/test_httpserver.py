@@ -147,12 +147,7 @@ async def test_a_client_that_leaves_cancels_its_handler(leave: str, phase: str) 
         peer = await dial(server.port)
         await peer.send(POST % (b"", 3, b"ab" if phase == "body" else b"abc"))
         await started.wait()
-        if leave == "close":
-            await peer.close()
-        elif leave == "half":
-            await peer.stream.send_eof()
-        else:
-            await peer.reset()
+        await peer.leave(leave)
         await cancelled.wait()
         await peer.close()
 
