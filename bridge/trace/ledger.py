@@ -134,7 +134,9 @@ class Ledger:
         match stream.framing:
             case "lines":
                 lines = list(stream.framer.feed(data))
-                if any(map(data.__contains__, stream.markers)):
+                # The first line may have been begun by an earlier read.
+                whole = data if not lines or data.startswith(lines[0]) else lines[0] + data
+                if any(map(whole.__contains__, stream.markers)):
                     for line in lines:
                         self._learn(secrets.of_acp(line))
                 if lines and not self._together(stream, t, lines):
@@ -201,6 +203,8 @@ class Ledger:
         rest = stream.framer.end() or stream.held
         stream.held = b""
         if rest:
+            if stream.framing == "lines":
+                self._learn(secrets.of_acp(rest))
             end = b"" if stream.framing == "pieces" else b',"end":""'
             self._one(stream.labels + end, t, rest)
 

@@ -87,7 +87,7 @@ class Recorder:
         """
         path, file = open_target(path)
         redactor = Redactor(masking=not keep_secrets)
-        for secret in secrets.of_environment(environment):
+        for secret in (*secrets.of_environment(environment), *secrets.of_arguments(sys.argv)):
             redactor.learn(*secret)
         ring = Ring()
         report, their_report = os.pipe()

@@ -1,4 +1,4 @@
-"""Where secrets come from: the environment, a host's config, an ACP client's `session/new`.
+"""Where secrets come from: the environment, a host's config, an ACP client's messages.
 
 Owns: which names are secret (keys, tokens, passwords) and where credentials stand in messages.
 Rule: every header value is one, save those that only negotiate; an environment entry is one if its
@@ -6,6 +6,7 @@ name says so or is declared (`BRIDGE_SECRETS`, `config.secrets`). Only places th
 charge fills are looked at, never what a tool or a model says. Pure; used by `bridge.trace.ledger`.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -17,8 +18,10 @@ Secret = tuple[str, str]
 
 DECLARED = "BRIDGE_SECRETS"
 """Environment variable: the names, separated by commas, of others whose values are secret."""
-CLIENT_MARKERS = (b'"mcpServers"', b'"headers"')
-AGENT_MARKERS = (b'"terminal/create"',)
+CLIENT_MARKERS = (
+    b'"mcpServers"', b'"headers"', b'"baseUrl"', b'"accept"', b'"methodId"', b'"command"',
+)  # fmt: skip
+AGENT_MARKERS = (b'"command"',)
 """One of these stands in every message of a client, or of an agent, that `of_acp` finds
 something in."""
 
@@ -28,6 +31,11 @@ _NEGOTIATING = frozenset({
     "connection", "content-length", "content-type", "date", "expect", "host", "keep-alive",
     "mcp-protocol-version", "te", "trailer", "transfer-encoding", "upgrade", "user-agent", "via",
 })  # fmt: skip
+_SECRET_OPTION = re.compile(
+    r"((api|access|private|secret)-?key|token|secret|passw(or)?d|passphrase)$", re.IGNORECASE
+)
+"""More narrow than a variable's name: `--auth login` brings no secret."""
+_ENVELOPES = ("proxy/successor", "proxy/successor/request", "proxy/successor/notification")
 _WORDS = frozenset({"true", "false", "none", "null", "auto", "default", "enabled", "disabled"})
 
 
@@ -110,6 +118,7 @@ def of_host(body: bytes) -> Iterator[Secret]:
     if isinstance(secret, str):
         yield from of_value("tool_interception", secret)
     yield from of_servers(config.get("mcp_servers"))
+    yield from of_arguments(map(str, _list(config.get("command"))))
     declared = map(str, _list(config.get("secrets")))
     yield from _environment(dict(_pairs(config.get("env"))), declared)
     model = _field(config, "model")
@@ -121,17 +130,71 @@ def of_host(body: bytes) -> Iterator[Secret]:
 
 
 def of_acp(line: bytes) -> Iterator[Secret]:
-    """The secrets a client gives its agent: MCP servers' headers and environment, the headers of
-    `providers/set`; and the environment of a terminal."""
-    message = _mapping(line)
+    """The secrets a client gives its agent: MCP servers' headers, environment and arguments, the
+    headers and address of `providers/set`, what it logs in with, what its user filled in; and the
+    environment and arguments of a terminal. Envelopes of a proxy chain are looked into."""
+    yield from _of_message(_mapping(line))
+
+
+def _of_message(message: dict[str, Any]) -> Iterator[Secret]:
     params = _field(message, "params")
-    if not params:
-        return
     yield from of_servers(params.get("mcpServers"))
-    if message.get("method") == "providers/set":
-        yield from of_headers(_pairs(params.get("headers")))
-    if message.get("method") == "terminal/create":
-        yield from _environment(dict(_pairs(params.get("env"))), ())
+    match message.get("method"):
+        case "providers/set":
+            yield from of_headers(_pairs(params.get("headers")))
+            yield from of_url("baseUrl", str(params.get("baseUrl", "")))
+        case "terminal/create":
+            yield from _of_program(params)
+        case "authenticate" | "auth/login":
+            yield from _anywhere(params)
+        case str(method) if method.endswith(_ENVELOPES):
+            yield from _of_message(params)
+        case None:
+            # An elicitation's form, filled in.
+            yield from _anywhere(_field(_field(message, "result"), "content"))
+        case _:
+            pass
+
+
+def _of_program(fields: dict[str, Any]) -> Iterator[Secret]:
+    """A program's environment and arguments."""
+    yield from _environment(dict(_pairs(fields.get("env"))), ())
+    yield from of_arguments(map(str, _list(fields.get("args"))))
+
+
+def of_arguments(arguments: Iterable[str]) -> Iterator[Secret]:
+    """What stands behind an option that is secret by name (`--api-key KEY`, `--token=KEY`), the
+    values of headers (`--header "X-Tok: KEY"`), and the passwords in URLs."""
+    option = ""
+    for argument in arguments:
+        name, given, value = argument.partition("=")
+        if not (given and argument.startswith("-")):
+            name, value = option, argument
+        name = name.lstrip("-")
+        if _SECRET_OPTION.search(name) and not value.startswith("-"):
+            yield from of_value(name, value)
+        elif name in ("header", "H") and ":" in value:
+            header, _, text = value.partition(":")
+            yield from of_headers([(header, text.strip())])
+        elif "://" in value:
+            yield from of_url(name or "url", value)
+        option = argument if argument.startswith("-") and not given else ""
+
+
+def _anywhere(value: Any) -> Iterator[Secret]:
+    """Headers, URLs and what is secret by name, however deep."""
+    for item in _list(value):
+        yield from _anywhere(item)
+    for name, item in (codec.mapping(value) or {}).items():
+        if name == "headers":
+            yield from of_headers(_pairs(item))
+        elif isinstance(item, str):
+            yield from _environment({name: item}, ())
+        else:
+            held = _field({name: item}, name).get("value")
+            if isinstance(held, str):
+                yield from _environment({name: held}, ())
+            yield from _anywhere(item)
 
 
 def of_servers(servers: Any) -> Iterator[Secret]:
@@ -139,7 +202,7 @@ def of_servers(servers: Any) -> Iterator[Secret]:
     for item in _list(servers):
         server = codec.mapping(item) or {}
         yield from of_headers(_pairs(server.get("headers")))
-        yield from _environment(dict(_pairs(server.get("env"))), ())
+        yield from _of_program(server)
         if isinstance(server.get("url"), str):
             yield from of_url(str(server.get("name")), server["url"])
 

@@ -83,6 +83,13 @@ def test_no_canary_is_recorded_though_the_agent_gets_it(tmp_path: Path) -> None:
     assert b"CANARY" not in text
 
 
+def test_no_canary_is_recorded_of_the_agent_s_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "run.trace.ndjson"
+    ended = run("--record", str(file), "--", "echo", "--api-key", "CANARY-1", "--token=CANARY-2")
+    assert ended.stdout == b"--api-key CANARY-1 --token=CANARY-2\n"
+    assert b"CANARY" not in file.read_bytes()
+
+
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop", "trio"])
 def test_a_daemon_does_not_notice_a_relay_before_its_agent(tmp_path: Path, loop: str) -> None:
     prompt = 'say one\ntool t1 completed\npermission [{"optionId":"a","kind":"allow_once"}]\nsay é'

@@ -255,6 +255,7 @@ def leaky() -> Script:
     data = {"method": "POST", "target": "/", "headers": [["Authorization", "Bearer CANARY-5"]]}
     script.add("model", "in", n=1, kind="request", data=data)
     script.add("model", "in", n=1, kind="request_body", text="CANARY-5 CANARY-6")
+    script.add("process", kind="start", data={"argv": ["agent", "--token", "CANARY-10"]})
     script.add("model", n=1, kind="end", data={"outcome": "failed", "error": "CANARY-6"})
     basic = base64.b64encode(b"user:CANARY-8").decode()
     script.add("mcp", kind="http", data={"headers": [["Authorization", f"Basic {basic}"]]})

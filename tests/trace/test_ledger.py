@@ -5,6 +5,7 @@ import struct
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -181,6 +182,21 @@ def test_what_a_message_brings_is_masked_in_that_very_message() -> None:
 def event(fields: dict[str, Any], content: bytes = b"") -> tuple[bytes, ...]:
     text = json.dumps(fields).encode()
     return struct.pack("<I", len(text)), text, content
+
+
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_what_a_message_brings_is_masked_wherever_reads_cut_it(end: bytes) -> None:
+    header = {"name": "X-Tok", "value": "CANARY-3"}
+    server = {"name": "t", "type": "http", "url": "u", "headers": [header]}
+    new = {"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"mcpServers": [server]}}
+    line = codec.encode(new) + end
+    for cut in range(1, len(line)):
+        writer = Writer(direction="out")
+        writer.data(line[:cut], line[cut:])
+        writer.feed(Kind.ENDED)
+        [event] = writer.events()
+        assert event.content is not None
+        assert b"CANARY" not in event.content, cut
 
 
 def test_an_event_keeps_its_particulars_and_its_bytes() -> None:

@@ -13,6 +13,10 @@ def values(found: Any) -> set[str]:
     return {value for _, value in found}
 
 
+def call(to: str, **params: object) -> dict[str, object]:
+    return {"method": to, "params": params}
+
+
 @pytest.mark.parametrize("name", ["PWD", "OLDPWD", "BRIDGE_SECRETS", "BRIDGE_RECORD_SECRETS"])
 def test_variables_of_the_shell_and_of_our_own_are_no_secrets(name: str) -> None:
     assert not secrets.is_secret_name(name)
@@ -78,6 +82,11 @@ def test_a_request_of_any_shape_is_survived(body: bytes) -> None:
     assert list(secrets.of_host(body)) == []
 
 
+def test_a_host_s_command_is_a_command_line() -> None:
+    body = json.dumps({"config": {"command": ["agent", "--api-key=c-1"]}}).encode()
+    assert values(secrets.of_host(body)) == {"c-1"}
+
+
 def test_a_client_s_message_gives_servers_and_provider_headers() -> None:
     servers = [
         {"name": "a", "command": "x", "env": [{"name": "A_TOKEN", "value": "c-1"}]},
@@ -87,6 +96,67 @@ def test_a_client_s_message_gives_servers_and_provider_headers() -> None:
     assert values(secrets.of_acp(json.dumps(new).encode())) == {"c-1", "c-2"}
     provider = {"method": "providers/set", "params": {"headers": {"X-A": "c-3"}}}
     assert values(secrets.of_acp(json.dumps(provider).encode())) == {"c-3"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["--api-key", "c-1", "--token=c-2", "-v", "x"], {"c-1", "c-2"}),
+        (["--header", "Authorization: Bearer c-1", "-H", "X-Tok: c-2"], {"c-1", "c-2"}),
+        (["--header=X-Tok:c-1", "http://u:c-2@h/?key=c-3"], {"c-1", "c-2", "u:c-2", "c-3"}),
+        (["--url=http://h/?token=c-1", "--database-password", "c-2"], {"c-1", "c-2"}),
+        (["--auth", "login", "--token", "--verbose", "--header", "Accept: all", "a=b"], set()),
+        (["--token"], set()),
+    ],
+)
+def test_a_command_line_brings_what_stands_behind_secret_options(
+    arguments: list[str], found: set[str]
+) -> None:
+    assert values(secrets.of_arguments(arguments)) - {"Bearer c-1"} == found
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        (call("providers/set", baseUrl="http://u:c-1@h/v1"), {"c-1", "u:c-1"}),
+        (call("terminal/create", command="x", args=["--token", "c-1"]), {"c-1"}),
+        (call("authenticate", methodId="m", _meta={"gateway": {"headers": {"X": "c-1"}}}), {"c-1"}),
+        (call("auth/login", methodId="m", _meta={"a": [{"apiKey": "c-1", "name": "n"}]}), {"c-1"}),
+        (call("authenticate", _meta={"api-key": {"value": "c-1"}}), {"c-1"}),
+        ({"result": {"action": "accept", "content": {"password": "c-1", "user": "u"}}}, {"c-1"}),
+        (
+            call("session/new", mcpServers=[{"command": "x", "args": ["--api-key=c-1"]}]),
+            {"c-1"},
+        ),
+        (
+            call("proxy/successor", **call("providers/set", headers={"X": "c-1"})),
+            {"c-1"},
+        ),
+        (
+            call("_proxy/successor/request", **call("terminal/create", env={"A_KEY": "c-1"})),
+            {"c-1"},
+        ),
+    ],
+)
+def test_credentials_are_found_wherever_a_message_has_a_place_for_them(
+    message: dict[str, object], found: set[str]
+) -> None:
+    line = json.dumps(message).encode()
+    assert values(secrets.of_acp(line)) == found
+
+
+def test_a_message_with_secrets_has_a_marker() -> None:
+    of_the_agent = call("terminal/create", command="x", env={"A_KEY": "c-1"})
+    assert any(marker in json.dumps(of_the_agent).encode() for marker in secrets.AGENT_MARKERS)
+    for message in (
+        call("session/new", mcpServers=[]),
+        call("providers/set", baseUrl="x"),
+        call("authenticate", methodId="m"),
+        {"result": {"action": "accept", "content": {}}},
+        call("proxy/successor", **of_the_agent),
+    ):
+        line = json.dumps(message).encode()
+        assert any(marker in line for marker in secrets.CLIENT_MARKERS), message
 
 
 def test_what_a_tool_says_is_no_source_of_secrets() -> None:

@@ -5,6 +5,7 @@ first) and by `bridge.trace.live` (which learns as it reads).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from bridge.trace import secrets
 from bridge.trace.reader import Event
@@ -36,9 +37,16 @@ class Masking:
             markers = (*secrets.CLIENT_MARKERS, *secrets.AGENT_MARKERS)
             if any(marker in content for marker in markers):
                 found = secrets.of_acp(content)
+        elif (event.ch, event.kind) == ("process", "start"):
+            found = secrets.of_arguments(map(str, _list(event.data.get("argv"))))
         else:
             found = secrets.of_event(event.data)
         for secret in found:
+            self._redactor.learn(*secret)
+
+    def learn_head(self, head: Head) -> None:
+        """Takes the secrets in the command that was recorded."""
+        for secret in secrets.of_arguments(head.command):
             self._redactor.learn(*secret)
 
     def masked(self, event: Event) -> Event:
@@ -58,6 +66,10 @@ class Masking:
     def head(self, head: Head) -> Head:
         """A recording's head without secrets."""
         return codec.decode_as(self._redactor.mask(codec.encode(head)), Head)
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list) else []  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _is_json(data: bytes) -> bool:

@@ -22,6 +22,8 @@ class Source:
         for item in self._items:
             if isinstance(item, Event):
                 masking.learn(item)
+            elif isinstance(item, Head):
+                masking.learn_head(item)
 
     def items(self) -> Iterator[Item]:
         """The trace's items, masked."""
