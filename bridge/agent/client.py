@@ -181,6 +181,8 @@ class AgentClient:
             session_id = result.get("sessionId")
             if not isinstance(session_id, str):
                 raise codec.JSONError("it has no sessionId")
+            if session_id in self._sinks:
+                raise codec.JSONError(f"its sessionId {session_id!r} is that of another session")
             bound = self._sinks[session_id] = self.dialect.bind(session_id, sink)
             done(self.dialect.result(method, params, result))
             self.dialect.opened(session_id)

@@ -40,6 +40,7 @@ START_TIMEOUT = 60.0
 LEGACY_START_TIMEOUT = 300.0
 """For hosts of generations A and B, which bound the start themselves: verifiers' openclaw harness
 has a gateway start within its command, 35 s on a machine at load 6, over 60 s at load 12."""
+_SAY_SO = "; say so by config.protocol_version"
 _INFO = {"name": "acp-mcp-bridge", "title": "ACP MCP Bridge", "version": __version__}
 
 
@@ -191,12 +192,13 @@ class Launcher:
                 spoken = supported(error.data)
                 error.message = f"the agent does not speak ACP version {asked}, only {spoken}"
                 if 2 in spoken:
-                    error.message += "; say so by config.protocol_version"
+                    error.message += _SAY_SO
             raise
-        if result.protocol_version not in VERSIONS or result.protocol_version > asked:
+        if (answered := result.protocol_version) not in VERSIONS or answered > asked:
+            hint = _SAY_SO if answered in VERSIONS else ""
             raise unsupported(
-                f"the agent answered with ACP version {result.protocol_version}; "
-                f"it was asked for version {asked}"
+                f"the agent answered with ACP version {answered}; "
+                f"it was asked for version {asked}{hint}"
             )
 
     async def new(self, agent: Agent, config: Config, sink: SessionSink, done: Done) -> None:

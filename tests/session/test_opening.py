@@ -252,6 +252,14 @@ def test_a_prompt_behind_a_fork_that_failed_does_not_start_afresh(
     assert another.reply("say here") == "here"
 
 
+def test_a_fork_that_is_its_own_source_is_none(room: Room, another: Room) -> None:
+    room.open('fork={"sessionId":"s"}')
+    words = room.refused("fork", "protocol", new_session=another.name)
+    assert "sessionId 's' is that of another session" in words
+    assert room.reply("say still heard") == "still heard"
+    another.refused("prompt", "protocol", config={"user_contents": ["say no"]})
+
+
 def test_a_fork_inherits_the_settings_of_its_source(daemon: Host, room: Room) -> None:
     room.open(permission="deny", cwd=str(room.directory))
     branch = f"{room.name}-branch"

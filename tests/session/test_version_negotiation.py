@@ -47,8 +47,9 @@ def test_an_agent_that_answers_with_another_version_is_refused(room: Room, asked
 
 
 def test_an_agent_that_answers_with_a_higher_one_is_refused(room: Room) -> None:
-    config = room.config("version=2")
-    assert "version 2" in room.refused("open", "unsupported", config=config)
+    words = room.refused("open", "unsupported", config=room.config("version=2"))
+    assert "version 2" in words
+    assert "config.protocol_version" in words
 
 
 @pytest.mark.parametrize("version", ['"2"', "null", "2.5", "true"])
