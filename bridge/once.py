@@ -42,9 +42,15 @@ def run(path: str, settings: Settings, guardian: Guardian | None) -> int:
 def _read(path: str, defaults: dict[str, Any]) -> Config:
     try:
         data = Path(path).read_bytes()
-        os.unlink(path)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    try:
+        os.unlink(path)
+    except OSError as error:
+        raise UsageError(
+            f"cannot delete {path}: {error.strerror}; it may hold secrets, and is deleted once it is "
+            "read: put it into a directory that can be written"
+        ) from None
     try:
         fields = codec.mapping(codec.decode(data))
         if fields is None:

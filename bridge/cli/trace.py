@@ -241,8 +241,10 @@ def _output(path: str | None) -> BinaryIO:
         return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
     except OSError as error:
         folder = os.path.dirname(path) or "."
-        mend = "" if os.path.isdir(folder) else f"; make the directory {folder!r} first"
-        raise UsageError(f"--output {path}: {error.strerror}{mend}") from None
+        mend = f"make the directory {folder!r} first"
+        if os.path.isdir(folder):
+            mend = "give a file that can be written"
+        raise UsageError(f"--output {path}: {error.strerror}; {mend}") from None
 
 
 def _export(options: argparse.Namespace) -> int:

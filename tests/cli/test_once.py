@@ -65,6 +65,18 @@ def test_a_key_that_no_config_has_is_told_and_ignored(tmp_path: Path) -> None:
     assert "'x_later', it is ignored\n" in told
 
 
+def test_a_file_that_cannot_be_deleted_is_not_used(tmp_path: Path) -> None:
+    # Through a descriptor: its name can be read, and nobody can delete it.
+    config_file = tmp_path / "config.json"
+    config_file.write_text(json.dumps(config("A", ["say hello"], scripted())))
+    with config_file.open() as file:
+        ended = subprocess.run(
+            [*DAEMON, "once", "/dev/fd/0"], stdin=file, capture_output=True, timeout=60
+        )
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert b"cannot delete /dev/fd/0: " in ended.stderr
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     ended = once(tmp_path / "nothing.json")
     assert (ended.returncode, ended.stdout) == (2, b"")
