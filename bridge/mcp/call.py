@@ -4,6 +4,7 @@ Rule: what may be done again is the retry table's to say (`bridge.rules.retry`);
 around it. Every attempt is an event. Called by `bridge.mcp.dispatch` and by the host's calls.
 """
 
+import itertools
 import random
 import secrets
 import time
@@ -34,6 +35,13 @@ Code = Literal["mcp_failed", "outcome_unknown", "timeout", "cancelled"]
 
 _CODES: dict[retry.Verdict, Code] = {"unknown": "outcome_unknown", "timeout": "timeout"}
 _READS = Hints(read_only_hint=True)
+_moments = itertools.count(1)
+
+
+def moment() -> int:
+    """A number above all those given before: what came first is told exactly, by no clock (uvloop's
+    stands still for a millisecond)."""
+    return next(_moments)
 
 
 def reads() -> Hints:
@@ -67,7 +75,7 @@ class Plan:
     relist: Callable[[], Awaitable[None]] | None = None
     """Has the tool looked up anew."""
     began: float = float("inf")
-    """When it was asked for, by the loop's clock, where it ends with the turn it was made in."""
+    """The `moment` it was asked for, where it ends with the turn it was made in."""
 
 
 class GaveUp(Exception):

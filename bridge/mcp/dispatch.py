@@ -9,10 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import anyio
-
 from bridge.mcp import eras, messages, mirrored, resources
-from bridge.mcp.call import GaveUp, Plan, reads, unsaid
+from bridge.mcp.call import GaveUp, Plan, moment, reads, unsaid
 from bridge.mcp.messages import Answer, Members
 from bridge.mcp.names import DuplicateName
 from bridge.mcp.relay import Caller
@@ -29,15 +27,15 @@ Json = dict[str, Any]
 @dataclass
 class Inbound:
     """A request. `headers`: those of a modern HTTP request, by lower-case name, to be checked
-    against its arguments; None where there are none; `began`: when it came, by the loop's clock;
-    that of a request which no turn's cancel ends is infinite."""
+    against its arguments; None where there are none; `began`: the moment it came; that of a request
+    which no turn's cancel ends is infinite."""
 
     view: View
     caller: Caller
     method: str
     params: Members
     headers: Mapping[str, Sequence[str]] | None = None
-    began: float = field(default_factory=anyio.current_time)
+    began: float = field(default_factory=moment)
 
 
 async def answered(request: Inbound) -> Answer:

@@ -165,8 +165,8 @@ class Hub:
             call.end(_CLOSED)
 
     def end_calls(self, before: float) -> None:
-        """Ends the agent's tool calls from before a time, by the loop's clock: those of a turn
-        that was cancelled then."""
+        """Ends the agent's tool calls from before a moment: those of a turn that was cancelled
+        then."""
         self._over = max(self._over, before)
         for call in self._calls:
             if call.began < before:

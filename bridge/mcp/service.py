@@ -23,7 +23,7 @@ from bridge.errors import RequestFailed, UsageError, invalid_request
 from bridge.io import httpserver
 from bridge.io.family import Family
 from bridge.mcp import eras, messages, settings, shim
-from bridge.mcp.call import Tap, unheeded
+from bridge.mcp.call import Tap, moment, unheeded
 from bridge.mcp.channel import helpers
 from bridge.mcp.dispatch import Inbound, answered
 from bridge.mcp.eras import Client
@@ -234,9 +234,13 @@ class McpProxy:
             mounted.mount.hub.close()
         return mounted
 
-    def turn_cancelled(self, session: str, at: float) -> None:
-        """A turn has ended that the session's agent was told to cancel at that time (by the loop's
-        clock): tool calls from before it that are still running in a moment are ended."""
+    def moment(self) -> int:
+        """Tells calls that came before from those that come after."""
+        return moment()
+
+    def turn_cancelled(self, session: str, at: int) -> None:
+        """A turn has ended that the session's agent was told to cancel at that moment: tool calls
+        from before it that are still running soon after are ended."""
         if (mounted := self._mounted.get(session)) is not None:
             self._tasks.start_soon(_end_left, mounted.mount.hub, at)
 
@@ -272,6 +276,6 @@ class McpProxy:
         raise RequestFailed(error.get("code"), error.get("message", ""), error.get("data"))
 
 
-async def _end_left(hub: Hub, at: float) -> None:
+async def _end_left(hub: Hub, at: int) -> None:
     await anyio.sleep(LEFT_RUNNING)
     hub.end_calls(before=at)

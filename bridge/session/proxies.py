@@ -72,8 +72,8 @@ class Proxies:
         self._model: ModelProxy | None = None
         self._aimed: set[str] = set()
         """The sessions whose agent has been told a model's URL when it was started."""
-        self._cancelled: dict[str, float] = {}
-        """When the running turns were cancelled, of those that were, by the loop's clock."""
+        self._cancelled: dict[str, int] = {}
+        """The moments when running turns were cancelled, of those that were."""
 
     # MCP
 
@@ -249,7 +249,8 @@ class Proxies:
     def turn_cancelled(self, session: str) -> None:
         """The session's agent is told to cancel its turn: what it calls after that is the next
         turn's."""
-        self._cancelled[session] = anyio.current_time()
+        if self._mcp is not None:
+            self._cancelled[session] = self._mcp.moment()
 
     def turn_ended(self, session: str) -> "ModelTurn | None":
         """What the turn's model calls came to; None where they do not pass here. Tool calls that

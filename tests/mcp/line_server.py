@@ -97,6 +97,10 @@ for line in sys.stdin:
             file.write("cancelled\n")
     arguments = message.get("params", {}).get("arguments") or {}
     if "hang-on-request" in MODES and arguments.get("hang"):
+        token = message["params"].get("_meta", {}).get("progressToken")
+        if token is not None:
+            told = {"progressToken": token, "progress": 1}
+            say({"jsonrpc": "2.0", "method": "notifications/progress", "params": told})
         continue
     if "id" in message and "method" in message:
         if "exit" in MODES and message["method"] == "tools/call":

@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from bridge.mcp import eras, hub
+from bridge.mcp.call import moment
 from bridge.mcp.eras import Client
 from bridge.mcp.service import McpProxy
 from bridge.wire import codec
@@ -96,7 +97,7 @@ async def _ended(proxy: McpProxy, server: Fake, step: str = "tools/call") -> Jso
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(call)
         await server.until(lambda: len(server.steps(step)) > 0)
-        hub_of(proxy).end_calls(before=anyio.current_time())
+        hub_of(proxy).end_calls(before=moment())
     return results[0]
 
 
@@ -145,7 +146,7 @@ async def test_a_call_that_is_ended_between_attempts_has_no_further_one() -> Non
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(call)
                 await failed.wait()
-                hub_of(proxy).end_calls(before=anyio.current_time())
+                hub_of(proxy).end_calls(before=moment())
     assert outcome(results[0]) == "cancelled"
     assert "unknown" not in results[0]["content"][0]["text"]
     assert len(server.steps("tools/call")) == 1
@@ -172,7 +173,7 @@ async def test_a_call_whose_tool_is_still_looked_up_is_never_made() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(call)
             await server.until(lambda: len(server.steps("tools/list")) > before)
-            hub_of(proxy).end_calls(before=anyio.current_time())
+            hub_of(proxy).end_calls(before=moment())
             go.set()
     assert outcome(results[0]) == "cancelled"
     assert server.steps("tools/call") == []
@@ -201,10 +202,26 @@ async def test_what_began_later_and_what_is_the_hosts_goes_on() -> None:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(host)
                 await server.until(lambda: len(server.steps("tools/call")) == 1)
-                before = anyio.current_time()
+                before = moment()
                 tasks.start_soon(agent)
                 await server.until(lambda: len(server.steps("tools/call")) == 2)
                 hub_of(proxy).end_calls(before=before)
                 go.set()
     assert [outcome(result) for result in results] == ["answered", "answered"]
     assert server.steps("notifications/cancelled") == []
+
+
+async def test_a_call_that_its_caller_has_ended_already_is_not_ended_again() -> None:
+    events: list[Json] = []
+    async with Fake(eras=("legacy",)).running() as server, McpProxy(events.append) as proxy:
+        proxy.mount("a", [entry("s", server)])
+        await hub_of(proxy).listed(20)
+        server.acts["tools/call"] = [fake.hangs]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one_call, proxy, "s", "echo")
+            await server.until(lambda: bool(server.steps("tools/call")))
+            tasks.cancel_scope.cancel()
+        hub_of(proxy).end_calls(before=moment())
+        await server.until(lambda: len(server.opened) == len(server.ended))
+    assert len(server.steps("notifications/cancelled")) == 1
+    assert [(event["outcome"], event["cause"]) for event in events] == [("cancelled", None)]

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from bridge.mcp.call import moment
 from bridge.mcp.service import McpProxy
 from bridge.mcp.stdio_channel import StdioChannel
 from bridge.wire import codec
@@ -213,3 +214,38 @@ async def test_an_answer_is_read_after_the_end_however_slow_the_caller_is(
 async def test_bytes_that_are_no_text_cost_a_letter(tmp_path: Path, keep_alive: bool) -> None:
     result = await Lines(tmp_path, "latin1").call({"keep_alive": keep_alive, "timeout": 20})
     assert result["content"] == [{"type": "text", "text": "caf\ufffd"}]
+
+
+class _Told(Silent):
+    """Knows when it has been told something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = anyio.Event()
+
+    async def tell(self, message: bytes) -> None:
+        self.first.set()
+
+
+@pytest.mark.parametrize("keep_alive", [False, True])
+async def test_a_call_that_is_ended_is_cancelled_at_the_process(
+    tmp_path: Path, keep_alive: bool
+) -> None:
+    lines, caller = Lines(tmp_path, "hang-on-request"), _Told()
+    results: list[Json] = []
+    async with McpProxy(lines.events.append) as proxy:
+        proxy.mount("a", [lines.entry], {"s": {**QUICK, "keep_alive": keep_alive}})
+        await hub_of(proxy).listed(20)
+
+        async def call() -> None:
+            token = {"progressToken": 1}
+            found = await one_call(proxy, "s", "echo", token, caller, {"hang": True})
+            results.append(codec.decode(found))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            await caller.first.wait()
+            hub_of(proxy).end_calls(before=moment())
+    assert outcome(results[0]) == "cancelled"
+    assert lines.noted == ["cancelled"]
+    assert [event["outcome"] for event in lines.events] == ["cancelled"]
