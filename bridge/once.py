@@ -48,7 +48,7 @@ def _read(path: str, defaults: dict[str, Any]) -> Config:
         os.unlink(path)
     except OSError as error:
         raise UsageError(
-            f"cannot delete {path}: {error.strerror}; it may hold secrets, and is deleted once it is "
+            f"cannot delete {path}: {error.strerror}; it may hold secrets and is deleted once it is "
             "read: put it into a directory that can be written"
         ) from None
     try:
