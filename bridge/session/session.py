@@ -140,9 +140,10 @@ class Session:
         if (error := opening.owed(self)) is not None:
             raise error
         if self.agent is None or self.session_id is None:
-            raise invalid_request(
-                f"session {self.name!r} is not open: send open, resume, load or a prompt first"
-            )
+            words = "is not open: send open, resume, load or a prompt first"
+            if not self.queue.idle:
+                words = "is being opened: send this again once that has been answered"
+            raise invalid_request(f"session {self.name!r} {words}")
         if (cause := self.agent.death) is not None:
             raise BridgeError(
                 f"{cause.message}; open, resume or load session {self.name!r} again",

@@ -272,6 +272,21 @@ def test_a_fork_inherits_the_settings_of_its_source(daemon: Host, room: Room) ->
     daemon.call("close", session=branch)
 
 
+def test_what_needs_a_session_that_is_being_opened_is_told_so(room: Room) -> None:
+    opening = room.send("open", config=room.config("new=silent"))
+    behind = [
+        room.send("send", message="say no"),
+        room.send("set_mode", mode_id="a"),
+        room.send("fork", new_session=f"{room.name}-branch"),
+    ]
+    for request in behind:
+        response = room.answer(request)
+        assert (response["ok"], response["code"]) == (False, "invalid_request")
+        assert "is being opened" in response["error"]
+    room.ok("close")
+    assert room.answer(opening)["code"] == "cancelled"
+
+
 def test_a_failed_opening_does_not_disturb_the_other_sessions(room: Room, another: Room) -> None:
     another.open()
     held = another.start(f"say up\n{another.gate('open')}\nsay down")
