@@ -1,4 +1,4 @@
-"""The filter language of `trace`: which entries of a timeline are wanted.
+r"""The filter language of `trace`: which entries of a timeline are wanted.
 
     channel:acp method:session/* dir:in          all must hold
     method:session/prompt,session/new            one of these; * and ? as in file names
@@ -8,6 +8,8 @@
     is:error is:request                          failures; roles
     !channel:stderr  (id:7 or id:8)  not is:noise  "words"
 
+In quotes \" is a quote and \\ a backslash; a regular expression there keeps all but the first.
+
 Owns: the grammar. Rule: a filter that cannot be understood says where, and what could stand there.
 Pure; shared by show, tail, stats, check and export.
 """
@@ -15,6 +17,7 @@ Pure; shared by show, tail, stats, check and export.
 import re
 from collections.abc import Callable
 from fnmatch import translate
+from math import inf
 
 from bridge.errors import UsageError
 from bridge.trace.timeline import Entry
@@ -73,12 +76,13 @@ _STATES: dict[str, Predicate] = {
     "event": lambda entry: entry.role == "event",
     "unanswered": lambda entry: entry.role == "request" and entry.partner is None,
 }
+_VALUE_MISSING = 'a value is missing; one with spaces or parentheses stands in quotes, "" is empty'
 _ALIASES = {"ch": "channel", "direction": "dir", "op": "method", "operation": "method"}
 _UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "m": 60.0, "h": 3600.0, "k": 1e3, "M": 1e6}
 _TOKEN = re.compile(
     r"""\s*(?:
-        (?P<open>\() | (?P<close>\)) | (?P<not>[-!](?=\S))
-      | (?P<field>[A-Za-z][A-Za-z-]*)(?P<op><=|>=|[:=~<>])(?P<value>"(?:[^"\\]|\\.)*"|[^\s()"]*)
+        (?P<open>\() | (?P<close>\)) | (?P<not>!(?=\s*\S)|-(?=\S))
+      | (?P<field>[A-Za-z][A-Za-z-]*)(?P<op><=|>=|[:=~<>])(?P<value>"(?:[^"\\]|\\.)*"|(?:[^\s()"]|\([^\s()"]*\))*)
       | (?P<quoted>"(?:[^"\\]|\\.)*") | (?P<word>[^\s()"]+)
     )""",
     re.VERBOSE,
@@ -174,13 +178,14 @@ class _Parser:
 
     def _condition(self, token: re.Match[str]) -> Predicate:
         field = _ALIASES.get(token["field"], token["field"])
-        op, value = token["op"], _unquoted(token["value"])
+        op, value = token["op"], _unquoted(token["value"], regex=token["op"] == "~")
         at = token.start("field")
+        if not token["value"]:
+            raise self._error(token.end(), _VALUE_MISSING)
+        if field in ("is", "since", "until") and op not in (":", "="):
+            raise self._error(token.start("op"), f"{field} is followed by a :")
         if field == "is":
-            state = _STATES.get(value)
-            if state is None:
-                raise self._error(at, f"is:{value} is unknown; there are {', '.join(_STATES)}")
-            return state
+            return self._state(token, value)
         if field in ("since", "until"):
             moment = self._number(token, value)
             if field == "since":
@@ -193,6 +198,15 @@ class _Parser:
         known = ", ".join(sorted([*_TEXTS, *_NUMBERS, "is", "since", "until"]))
         raise self._error(at, f"no field {token['field']!r}; there are {known}")
 
+    def _state(self, token: re.Match[str], value: str) -> Predicate:
+        states: list[Predicate] = []
+        for name in value.split(","):
+            if name not in _STATES:
+                words = f"is:{name} is unknown; there are {', '.join(_STATES)}"
+                raise self._error(token.start("field"), words)
+            states.append(_STATES[name])
+        return lambda entry: any(state(entry) for state in states)
+
     def _comparison(
         self, token: re.Match[str], get: Callable[[Entry], float | None], op: str, value: str
     ) -> Predicate:
@@ -201,9 +215,11 @@ class _Parser:
         if op in (":", "=") and "," in value:
             options = [self._comparison(token, get, op, part) for part in value.split(",")]
             return lambda entry: any(option(entry) for option in options)
-        if op in (":", "=") and "-" in value.strip("-"):
-            low, high = (self._number(token, part) for part in value.split("-", 1))
-            return lambda entry: low <= (-1.0 if (got := get(entry)) is None else got) <= high
+        if op in (":", "=") and "-" in value and len(value) > 1:
+            first, _, last = value.partition("-")
+            low = self._number(token, first) if first else -inf
+            high = self._number(token, last) if last else inf
+            return lambda entry: (got := get(entry)) is not None and low <= got <= high
         wanted = self._number(token, value)
         compare = _COMPARE[op]
 
@@ -249,7 +265,8 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-def _unquoted(text: str) -> str:
+def _unquoted(text: str, *, regex: bool = False) -> str:
+    """What stands between the quotes; a regular expression keeps its backslashes."""
     if text.startswith('"'):
-        return re.sub(r"\\(.)", r"\1", text[1:-1])
+        return re.sub(r'\\(")' if regex else r'\\(["\\])', r"\1", text[1:-1])
     return text

@@ -71,6 +71,17 @@ LINES: dict[str, list[int]] = {
     "dir:in and (channel:stderr or is:noise)": [12, 13],
     "-(dir:in or dir:out)": [14],
     "-(-channel:stderr)": [13],
+    "! channel:acp": [13, 14],
+    "text~(rate|warn)": [7, 13],
+    "(text~(rate|warn)ing or id:7)": [9, 10, 13],
+    r'text~"\brate\s"': [7],
+    r"text~\brate\s": [7],
+    r'text~"\"rate l"': [7],
+    r'text:"\s"': [],
+    "is:error,event": [11, 12, 13, 14],
+    "line:14-": [14, 15],
+    "line:-3": [2, 3],
+    "n:-9": [*range(2, 13), 15],
 }
 
 
@@ -89,7 +100,7 @@ def test_a_filter_finds_what_it_says(entries: list[Entry], text: str) -> None:
         ("latency>fast", "'fast' is no number like"),
         ("latency~5", "latency is a number"),
         ("method>5", "method is a text"),
-        ("text~(", "a condition is missing|a \\( that is not closed"),
+        ("text~(", "a value is missing; one with .* parentheses stands in quotes"),
         ('text~"("', "no regular expression"),
         ("(dir:in", "a \\( that is not closed, at column 1"),
         ("dir:in)", "a \\) too many"),
@@ -98,6 +109,12 @@ def test_a_filter_finds_what_it_says(entries: list[Entry], text: str) -> None:
         ("or dir:in", "a condition is missing"),
         ("dir:in or", "a condition is missing"),
         ("()", "a condition is missing"),
+        ("channel: acp", "a value is missing .* at column 9"),
+        ("text~ (rate)", "a value is missing"),
+        ("since>5s", "since is followed by a :"),
+        ("is~error", "is is followed by a :"),
+        ("is:error,slow", "is:slow is unknown"),
+        ("line:-", "'-' is no number"),
     ],
 )
 def test_a_wrong_filter_is_told_where_and_why(text: str, words: str) -> None:

@@ -18,8 +18,9 @@ const Filter = (() => {
   };
   const ALIASES = { ch: "channel", direction: "dir", op: "method", operation: "method" };
   const UNITS = { "": 1, s: 1, ms: 1e-3, us: 1e-6, m: 60, h: 3600, k: 1e3, M: 1e6 };
-  const TOKEN = /\s*(?:(\()|(\))|([-!])(?=\S)|([A-Za-z][A-Za-z-]*)(<=|>=|[:=~<>])("(?:[^"\\]|\\.)*"|[^\s()"]*)|("(?:[^"\\]|\\.)*")|([^\s()"]+))/y;
-  const unquote = (text) => (text.startsWith('"') ? text.slice(1, -1).replace(/\\(.)/g, "$1") : text);
+  const TOKEN = /\s*(?:(\()|(\))|(!(?=\s*\S)|-(?=\S))|([A-Za-z][A-Za-z-]*)(<=|>=|[:=~<>])("(?:[^"\\]|\\.)*"|(?:[^\s()"]|\([^\s()"]*\))*)|("(?:[^"\\]|\\.)*")|([^\s()"]+))/y;
+  const unquote = (text, regex) =>
+    text.startsWith('"') ? text.slice(1, -1).replace(regex ? /\\(")/g : /\\(["\\])/g, "$1") : text;
   const escape = (text) => text.replace(/[.+^${}()|[\]\\]/g, "\\$&");
 
   function compile(text) {
@@ -78,9 +79,13 @@ const Filter = (() => {
     function condition(token) {
       const field = ALIASES[token[4]] || token[4];
       const op = token[5];
-      const value = unquote(token[6]);
+      const value = unquote(token[6], op === "~");
+      if (!token[6]) fail('a value is missing; one with spaces or parentheses stands in quotes, "" is empty', token.index);
+      if (["is", "since", "until"].includes(field) && !":=".includes(op)) fail(`${field} is followed by a :`, token.index);
       if (field === "is") {
-        return STATES[value] || fail(`is:${value} is unknown; there are ${Object.keys(STATES).join(", ")}`, token.index);
+        const states = value.split(",").map((name) =>
+          STATES[name] || fail(`is:${name} is unknown; there are ${Object.keys(STATES).join(", ")}`, token.index));
+        return (e) => states.some((state) => state(e));
       }
       if (field === "since" || field === "until") {
         const moment = number(token, value);
@@ -109,8 +114,10 @@ const Filter = (() => {
         const options = value.split(",").map((part) => comparison(token, get, op, part));
         return (e) => options.some((option) => option(e));
       }
-      if (":=".includes(op) && value.includes("-")) {
-        const [low, high] = value.split("-").map((part) => number(token, part));
+      if (":=".includes(op) && value.includes("-") && value.length > 1) {
+        const cut = value.indexOf("-");
+        const low = cut ? number(token, value.slice(0, cut)) : -Infinity;
+        const high = cut < value.length - 1 ? number(token, value.slice(cut + 1)) : Infinity;
         return (e) => { const got = get(e); return got != null && got >= low && got <= high; };
       }
       const wanted = number(token, value);
