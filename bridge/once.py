@@ -48,8 +48,8 @@ def _read(path: str, defaults: dict[str, Any]) -> Config:
         os.unlink(path)
     except OSError as error:
         raise UsageError(
-            f"cannot delete {path}: {error.strerror}; it may hold secrets and is deleted once it is "
-            "read: put it into a directory that can be written"
+            f"cannot delete {path}: {error.strerror}; it may hold secrets and is deleted when "
+            "it is read: put it into a directory that can be written"
         ) from None
     try:
         fields = codec.mapping(codec.decode(data))
