@@ -109,7 +109,7 @@ def test_a_filter_finds_what_it_says(entries: list[Entry], text: str) -> None:
         ("or dir:in", "a condition is missing"),
         ("dir:in or", "a condition is missing"),
         ("()", "a condition is missing"),
-        ("channel: acp", "a value is missing .* at column 9"),
+        ("channel: acp", "a value is missing; .* at column 9"),
         ("text~ (rate)", "a value is missing"),
         ("since>5s", "since is followed by a :"),
         ("is~error", "is is followed by a :"),
