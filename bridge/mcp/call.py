@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 
 from bridge.mcp import eras, inputs, messages, mirrored, pages
 from bridge.mcp.attempt import Attempt
-from bridge.mcp.channel import Outgoing
+from bridge.mcp.channel import Fault, Outgoing
 from bridge.mcp.messages import Answer
 from bridge.mcp.relay import Caller, Relay
 from bridge.mcp.server import Server
@@ -231,7 +231,13 @@ class Call:
         session.stamp(request, params, progress=self._relay.wanted, more=more)
         if self._tap is not None:
             self._tap("out", request.body)
-        answer = await session.call(request)
+        try:
+            answer = await session.call(request)
+        except Fault as fault:
+            if session.era == "modern":
+                # Its first request, where a legacy session has been opened by now.
+                plan.server.doubt(fault)
+            raise
         if self._tap is not None:
             self._tap("in", messages.response(b"%d" % request.id, answer))
         if session.era == "modern":

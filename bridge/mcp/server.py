@@ -88,6 +88,17 @@ class Server:
             text = text.replace(secret, "***")
         return text
 
+    def doubt(self, fault: Fault) -> None:
+        """A server that refuses what it used to speak may have been replaced by another one: which
+        eras it speaks is found out anew."""
+        failure = fault.failure
+        if failure.kind == "rejected" and failure.status in (400, 404, 405, 406):
+            self._meet_anew()
+
+    def _meet_anew(self) -> None:
+        if self._transport == "http":
+            self.verdicts = Verdicts()
+
     def check_refusal(self, answer: Answer) -> None:
         """Raises Fault for what a modern server refuses before it executes anything."""
         if answer.error is None:
@@ -126,6 +137,8 @@ class Server:
                 try:
                     await self._open(session, describe=describe, quiet=quiet)
                 except WrongEra as wrong:
+                    if self.verdicts.known[era]:
+                        self._meet_anew()
                     if wrong.said:
                         self.verdicts.known[era] = False
                     elif era == "modern":

@@ -99,6 +99,21 @@ async def test_a_server_that_turns_legacy_is_served_as_that() -> None:
     assert found.verdicts.known == {"modern": False, "legacy": True}
 
 
+@pytest.mark.parametrize("before, after", [("legacy", "modern"), ("modern", "legacy")])
+async def test_a_server_that_was_replaced_by_one_of_another_era_is_met_anew(
+    before: str, after: str
+) -> None:
+    async with Fake(eras=(before,)).running() as server, McpProxy(lambda event: None) as proxy:
+        await listed(server, proxy)
+        server.eras = (after,)
+        # The first call may find it out; it is not executed then.
+        await proxy.call_tool("a", "s_echo")
+        executed = server.executed["echo"]
+        result = await proxy.call_tool("a", "s_echo")
+    assert b"ok" in bytes(result)
+    assert server.executed["echo"] == executed + 1
+
+
 async def test_what_a_server_says_of_itself_is_said_in_the_callers_era() -> None:
     async with Fake().running() as server, McpProxy(lambda event: None) as proxy:
         proxy.mount("a", [entry("s", server)], {"s": QUICK})
