@@ -34,6 +34,7 @@ class Parked:
         self.caller: Caller | None = caller
         self.client: Client = caller.client
         self.outcome: Answer | BaseException | None = None
+        self.answered = False
         self.scope = anyio.CancelScope()
         self._news = anyio.Event()
         self._open: dict[str, Json] = {}
@@ -72,6 +73,7 @@ class Parked:
         with self.scope:
             try:
                 self.outcome = await made(self)
+                self.answered = True
             except Exception as error:  # noqa: BLE001 - raised again for whoever waits
                 self.outcome = error
         if self.outcome is None:
@@ -112,12 +114,23 @@ class Lot:
         self._tasks = tasks
         self._parked: dict[str, Parked] = {}
 
+    @property
+    def waiting(self) -> int:
+        """How many calls there are that may be gone on with."""
+        return len(self._parked)
+
     async def begin(self, caller: Caller, made: Made) -> Answer:
         """Makes a call that may be parked."""
         state = _PREFIX + secrets.token_urlsafe(18)
         parked = self._parked[state] = Parked(caller)
-        self._tasks.start_soon(parked.run, made)
+        self._tasks.start_soon(self._run, state, parked, made)
         return await self._wait(state, parked)
+
+    async def _run(self, state: str, parked: Parked, made: Made) -> None:
+        await parked.run(made)
+        if parked.caller is None and not parked.answered:
+            # Given up, or ended with its turn: nobody will come back for that.
+            self._parked.pop(state, None)
 
     async def resume(self, caller: Caller, params: Members) -> Answer | None:
         """Goes on with the call that a state leads to; None if it is no state of ours."""

@@ -6,12 +6,17 @@ from typing import Any
 import anyio
 import pytest
 
+from bridge.mcp import parked
+from bridge.mcp.call import moment
+from bridge.mcp.service import McpProxy
 from tests.mcp import fake
+from tests.mcp.callers import QUICK, hub_of
 from tests.mcp.fake import Fake, Seen
+from tests.mcp.test_catalogue import entry
 from tests.mcp.test_http_front import endpoint
 from tests.mcp.test_inputs import asks, said
 from tests.mcp.test_relay import note
-from tests.mcp.web import CAPABILITIES_KEY
+from tests.mcp.web import CAPABILITIES_KEY, Web
 from tests.raw import Peer
 
 pytestmark = pytest.mark.anyio
@@ -123,3 +128,26 @@ async def test_what_is_told_meanwhile_goes_to_whoever_waits() -> None:
             assert await stream.event() == log
             release.set()
             assert (await stream.event())["result"]["content"] == []
+
+
+@pytest.mark.parametrize("end", ["with its turn", "by the clock"])
+async def test_a_parked_call_that_ends_is_forgotten(
+    end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parked, "KEPT_FOR", 0.05 if end == "by the clock" else 60)
+    server = Fake(eras=("legacy",))
+    async with server.running(), McpProxy(lambda event: None) as proxy:
+        (given,) = proxy.mount("a", [entry("s", server)], {"s": QUICK})
+        hub, web = hub_of(proxy), Web(given["url"])
+        server.acts["tools/call"] = [asks("elicitation/create", {})]
+        first = (await web.ask("tools/call", CALL)).result
+        assert first["resultType"] == "input_required"
+        if end == "with its turn":
+            assert hub.parked.waiting == 1
+            hub.end_calls(before=moment())
+        await server.until(lambda: bool(server.steps("notifications/cancelled")))
+        await server.until(lambda: len(server.opened) == len(server.ended))
+        assert hub.parked.waiting == 0
+        late = {**CALL, "requestState": first["requestState"]}
+        assert (await web.ask("tools/call", late)).error["code"] == -32602
+    assert len(server.steps("tools/call")) == 1
