@@ -143,7 +143,11 @@ async def _asked(
 
 def _initialized(found: Probed, result: dict[str, Any]) -> None:
     version = result.get("protocolVersion")
-    found.version = version if isinstance(version, int) else None
+    if isinstance(version, int) and not isinstance(version, bool):
+        found.version = version
+    else:
+        said = codec.encode(version).decode()
+        found.error = f"initialize: the answer's protocolVersion is no number: {said[:80]}"
     first = found.version == 1
     found.agent = codec.mapping(result.get("agentInfo" if first else "info")) or {}
     capabilities = result.get("agentCapabilities" if first else "capabilities")

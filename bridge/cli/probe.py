@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bridge.io.family import Family
 
 _SEPARATOR = "--and"
+_LAST_VERSION = 65535
 Results = list[tuple[list[str], "list[Probed]"]]
 
 
@@ -42,7 +43,9 @@ def run(options: argparse.Namespace) -> int:
         versions = [int(item) for item in options.versions.split(",")]
     except ValueError:
         raise UsageError(f"--versions {options.versions}: numbers, such as 1,2") from None
-    if options.timeout <= 0:
+    if not all(0 <= version <= _LAST_VERSION for version in versions):
+        raise UsageError(f"--versions {options.versions}: from 0 to {_LAST_VERSION}")
+    if not options.timeout > 0:
         raise UsageError(f"--timeout {options.timeout:g}: seconds, more than 0")
     from bridge.io.guardian import Guardian
 
@@ -54,6 +57,7 @@ def run(options: argparse.Namespace) -> int:
         results = anyio.run(
             _probe, commands, versions, options, guardian.family, **backend(options.loop)
         )
+    sys.stdout.reconfigure(errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     print("\n".join(_shown(results, as_json=options.json)))
     sys.stdout.flush()
     return 1 if any(probed.error for _, found in results for probed in found) else 0
@@ -112,11 +116,13 @@ def _shown(results: Results, *, as_json: bool) -> list[str]:
 
 
 def _report(probed: "Probed") -> list[str]:
+    from bridge.trace.summary import one_line
+
     lines = [f"asked for version {probed.asked}"]
 
     def say(name: str, value: object) -> None:
         if value not in (None, "", [], {}):
-            lines.append(f"  {name:<14} {value}")
+            lines.append(f"  {name:<14} {one_line(str(value))}")
 
     info = probed.agent
     say("answered", probed.version)
@@ -149,6 +155,7 @@ def _seconds(value: float | None) -> str:
 
 
 def _table(results: Results) -> list[str]:
+    from bridge.trace.summary import one_line
     from bridge.trace.tables import table
 
     titles = ["agent", "asked", "answered", "initialize", "session/new", "end", "offers", "error"]
@@ -156,7 +163,7 @@ def _table(results: Results) -> list[str]:
     for command, found in results:
         for probed in found:
             info = probed.agent
-            name = f"{info.get('name', command[-1])} {info.get('version', '')}".strip()
+            name = one_line(f"{info.get('name', command[-1])} {info.get('version', '')}".strip())
             rows.append(
                 [
                     name,
@@ -166,7 +173,7 @@ def _table(results: Results) -> list[str]:
                     _seconds(probed.session),
                     _seconds(probed.stop),
                     str(len(probed.capabilities)),
-                    (probed.error or probed.session_error or "")[:80],
+                    one_line((probed.error or probed.session_error or "")[:80]),
                 ]
             )
     return table(titles, rows, "asked answered initialize session/new end offers")

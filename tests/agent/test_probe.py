@@ -66,6 +66,19 @@ async def test_an_agent_that_cannot_be_initialized_is_told_why(option: str, word
     assert re.search(words, found.error)
 
 
+@pytest.mark.parametrize("version", ["true", '"1"', "1.0", "null"])
+async def test_a_version_that_is_no_number_is_told(version: str) -> None:
+    script = (
+        f'read line; echo \'{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":{version}}}}}\''
+    )
+    found = await probe(
+        ["sh", "-c", script], version=1, env=os.environ, family=Family(), timeout=20, session=True
+    )
+    assert found.version is None
+    assert found.error is not None
+    assert f"protocolVersion is no number: {version}" in found.error
+
+
 async def test_a_refused_session_is_told_apart_from_a_failed_handshake() -> None:
     found = await probed("new=error:-32000:sign in")
     assert found.error is None

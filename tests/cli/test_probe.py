@@ -46,7 +46,36 @@ def test_several_commands_make_a_table_and_a_failure_the_exit_code() -> None:
     assert "closed its stdout" in lines[3]
 
 
-@pytest.mark.parametrize("arguments", [["--", "cat", "--and"], ["--versions", "one", "--", "cat"]])
+ODD = """
+import json, sys
+for line in sys.stdin:
+    info = {"name": "a\\nb\\x1b[2J\\ud83d", "version": 1}
+    result = {"protocolVersion": 1, "agentInfo": info, "sessionId": "s"}
+    answer = {"jsonrpc": "2.0", "id": json.loads(line)["id"], "result": result}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+def test_what_an_agent_calls_itself_does_not_reach_the_terminal_as_it_is() -> None:
+    agent = [sys.executable, "-c", ODD]
+    for command in (agent, [*agent, "--and", *agent]):
+        ended = run("--versions", "1", "--", *command)
+        assert ended.returncode == 0, ended.stderr
+        assert "a⏎b\\x1b[2J\\ud83d 1" in ended.stdout
+        assert "\x1b" not in ended.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--", "cat", "--and"],
+        ["--versions", "one", "--", "cat"],
+        ["--versions", "-1", "--", "cat"],
+        ["--versions", "1,65536", "--", "cat"],
+        ["--timeout", "0", "--", "cat"],
+        ["--timeout", "nan", "--", "cat"],
+    ],
+)
 def test_what_makes_no_sense_is_a_usage_error(arguments: list[str]) -> None:
     ended = run(*arguments)
     assert ended.returncode == 2
