@@ -9,6 +9,7 @@ Owns: the calls that are open in each direction. Rules:
 Both the daemon (`bridge.agent`) and the embedded agent (`bridge.loop_agent`) stand on it.
 """
 
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -16,12 +17,17 @@ import anyio
 import anyio.lowlevel
 
 from bridge.errors import RequestFailed
-from bridge.io.pipes import FdReader, FdWriter
+from bridge.io.pipes import CHUNK, FdReader, FdWriter
 from bridge.wire import codec, jsonrpc
 from bridge.wire.jsonrpc import Fault, Malformed, Notification, Request, Response
 from bridge.wire.lines import LineFramer
 
 LINE_CEILING = 256 * 1024 * 1024
+_BEGINNINGS = frozenset(b'{["-0123456789tfnNI \t\r\x1b\xef')
+"""The first bytes of JSON, of a byte order mark and of what may stand before a message."""
+_PACE = 0.02
+"""Seconds that what was read at once may take."""
+_LEAST = 2048
 
 Tap = Callable[[str, bytes], None]
 """Sees the bytes as they pass: ("in", what was read) or ("out", a line with its end)."""
@@ -72,20 +78,20 @@ class Connection:
         self._tap = tap
         self._next = 0
         self._open: dict[bytes, Settle] = {}
-        self._latest = b""
-        """The call that was written last, if nothing was since."""
         self.ended: str | None = None
         """Why no more will come, once `end` was called."""
 
     async def run(self, handler: Handler) -> None:
         """Reads to the end of input; raises LineTooLong. Call `end` afterwards."""
-        fast, tap = handler.fast, self._tap
-        while data := await self._reader.receive():
+        fast, tap, size = handler.fast, self._tap, CHUNK
+        while data := await self._reader.receive(size):
+            began = time.perf_counter()
             if tap is not None:
                 tap("in", data)
             for line in self._framer.feed(data):
                 if not fast(line):
                     self._deliver(line, handler)
+            size = _paced(size, time.perf_counter() - began)
             await handler.room()
         if (last := self._framer.end()) and not fast(last):
             self._deliver(last, handler)
@@ -101,6 +107,10 @@ class Connection:
 
     def _deliver(self, line: bytes, handler: Handler) -> None:
         if not line or line.isspace():
+            return
+        if line[0] not in _BEGINNINGS:
+            # At a tenth of the cost: programs print a great deal.
+            handler.noise(Malformed("not JSON: it does not begin as JSON does", line))
             return
         match jsonrpc.parse(line):
             case Response() as response:
@@ -120,9 +130,6 @@ class Connection:
         if settle is None:
             # Some peers give a number back as a string or as 2.0; ours are all integers.
             settle = self._open.pop(response.id.strip(b'"').removesuffix(b".0"), None)
-        if settle is None and response.id == b"null" and _unread(response):
-            # It could not even read whose id that was: what it had last.
-            settle = self._open.pop(self._latest, None)
         if settle is None:
             return False
         settle(response)
@@ -142,7 +149,6 @@ class Connection:
         line = jsonrpc.request(ident, method, params)
         self._open[key] = settle
         self._post(line)
-        self._latest = key
         return ident
 
     def start(
@@ -186,7 +192,6 @@ class Connection:
     def _post(self, line: bytes) -> None:
         if self._tap is not None:
             self._tap("out", line)
-        self._latest = b""
         self._writer.post(line)
 
     def end(self, reason: str) -> None:
@@ -199,10 +204,10 @@ class Connection:
             self._open.pop(key)(Response(key, codec.Raw(b"null"), Fault(None, reason), b""))
 
 
-def _unread(response: Response) -> bool:
-    """Whether the peer says that it could not read a line (JSON-RPC 2.0 §5: the id is null then).
-    Not so -32600, by which some refuse a response of ours that nothing waits for any more."""
-    return response.error is not None and response.error.code == jsonrpc.PARSE_ERROR
+def _paced(size: int, seconds: float) -> int:
+    """How much to read next, after so much took so long: a peer that writes nothing but tiny lines
+    must not keep the others from their turn."""
+    return max(size // 2, _LEAST) if seconds > _PACE else min(size * 2, CHUNK)
 
 
 class Pending:

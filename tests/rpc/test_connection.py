@@ -1,5 +1,6 @@
 """JSON-RPC over pipes: wire order kept, every open call settled once, whatever the peer does."""
 
+import time
 from typing import Any
 
 import anyio
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.errors import RequestFailed
+from bridge.rpc import connection as connection_module
 from bridge.rpc.connection import Connection, ConnectionEnded
 from bridge.wire import codec
 from bridge.wire.jsonrpc import Malformed, Request, Response
@@ -157,41 +159,6 @@ async def test_an_answer_to_nothing_is_noise(ident: bytes) -> None:
     assert [type(item) for item in recorder.came] == [Malformed]
 
 
-UNREAD = {"id": None, "error": {"code": -32700, "message": "lone surrogate"}}
-
-
-async def test_a_peer_that_could_not_read_a_call_has_answered_it() -> None:
-    async with connected() as (connection, peer), anyio.create_task_group() as tasks:
-        tasks.start_soon(run, connection, Recorder())
-        first, second = connection.start("m", {}), connection.start("m", {})
-        peer.say(UNREAD)
-        with pytest.raises(RequestFailed, match="lone surrogate") as caught:
-            await second.result()
-        assert caught.value.code == -32700
-        peer.say({"id": 1, "result": 7})
-        assert await first.result() == 7
-        peer.leave()
-
-
-@pytest.mark.parametrize(
-    ("between", "code"), [(True, -32700), (False, -32600), (False, -32601), (False, None)]
-)
-async def test_an_error_without_an_id_may_be_about_something_else(
-    between: bool, code: int | None
-) -> None:
-    recorder = Recorder()
-    async with connected() as (connection, peer), anyio.create_task_group() as tasks:
-        tasks.start_soon(run, connection, recorder)
-        pending = connection.start("m", {})
-        if between:
-            connection.notify("n", {})
-        peer.say({"id": None, "error": {"code": code, "message": "no"}})
-        peer.say({"id": 1, "result": 7})
-        assert await pending.result() == 7
-        assert len(recorder.came) == 1
-        peer.leave()
-
-
 async def test_an_answer_given_twice_counts_once() -> None:
     settled: list[bytes] = []
     async with connected() as (connection, peer):
@@ -315,6 +282,43 @@ async def test_a_handler_without_room_holds_the_peer_back_and_loses_nothing() ->
         await peer.writer.drained()
         peer.leave()
     assert len(recorder.came) == 2000
+
+
+async def test_a_flood_of_tiny_lines_is_taken_in_small_pieces() -> None:
+    """A megabyte of such lines at once would keep the loop from all else for seconds."""
+
+    class Slow(Recorder):
+        """It takes its time over each piece."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.pieces: list[int] = []
+            self._begins = True
+
+        def noise(self, noise: Malformed) -> None:
+            super().noise(noise)
+            if self._begins:
+                time.sleep(0.025)
+            self._begins = False
+
+        async def room(self) -> None:
+            self.pieces.append(len(self.came) - sum(self.pieces))
+            self._begins = True
+
+    recorder = Slow()
+    async with connected() as (connection, peer), anyio.create_task_group() as tasks:
+        peer.write(*[b"y"] * 65536)
+        tasks.start_soon(connection.run, recorder)
+        await peer.writer.drained()
+        peer.leave()
+    assert len(recorder.came) == 65536
+    assert all(size <= 32768 // 2**n + 1 for n, size in enumerate(recorder.pieces[:6]))
+
+
+async def test_a_peer_that_is_read_quickly_is_read_in_large_pieces() -> None:
+    sizes = [connection_module._paced(size, 0.001) for size in (2048, 30_000, 65536)]
+    assert sizes == [4096, 60_000, 65536]
+    assert [connection_module._paced(size, 1) for size in (2048, 65536)] == [2048, 32768]
 
 
 async def test_a_tap_sees_every_byte_both_ways() -> None:
