@@ -5,6 +5,7 @@ Owns: `--help`, `--version`, exit codes and the one-line errors. Called by `brid
 
 import argparse
 import importlib
+import os
 import sys
 
 from bridge import __version__
@@ -60,5 +61,9 @@ def run(arguments: list[str]) -> int:
         if debugging():
             raise
         return 2 if isinstance(error, UsageError) else 1
+    except BrokenPipeError:
+        # `... | head`: the reader has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
     except KeyboardInterrupt:
         return 130

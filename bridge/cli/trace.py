@@ -37,12 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs a subcommand; raises UsageError."""
     sys.stdout.reconfigure(errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-    try:
-        return options.run_trace(options)
-    except BrokenPipeError:
-        # `... | head`: the reader has seen enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
+    return options.run_trace(options)
 
 
 def _add_file(parser: argparse.ArgumentParser) -> None:
@@ -249,10 +244,13 @@ def _output(path: str | None) -> BinaryIO:
 
 def _export(options: argparse.Namespace) -> int:
     from bridge.trace.export import formats
+    from bridge.trace.filter import compile_filter
 
-    source = _source(options)
+    source, text = _source(options), " ".join(options.filter)
+    # What is wrong is said before a file of that name is emptied.
+    compile_filter(text)
     with _output(options.output) as out:
-        formats.write(source, options.format, " ".join(options.filter), out.write)
+        formats.write(source, options.format, text, out.write)
     return 0
 
 
@@ -261,6 +259,8 @@ def _html(options: argparse.Namespace) -> int:
     from bridge.trace.check import checker
 
     if options.serve:
+        if options.output or options.title or options.filter:
+            raise UsageError("--serve serves all of the trace: without -o, --title and FILTER")
         return _serve(options)
     source = _source(options)
     entries = source.entries(" ".join(options.filter))

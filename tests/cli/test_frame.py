@@ -38,6 +38,17 @@ def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> No
     assert "exit codes" in listed
 
 
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    for command in ("doctor --json", "--help"):
+        with subprocess.Popen(
+            [*DAEMON, *command.split()], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.close()
+            _, err = process.communicate(timeout=60)
+        assert err == b""
+
+
 def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         frame.run(["--version"])

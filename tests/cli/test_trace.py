@@ -171,6 +171,23 @@ def test_export_writes_a_private_file_and_diff_compares(tmp_path: Path) -> None:
     assert len(json.loads(changed.stdout)["messages"]) == 1
 
 
+def test_a_wrong_filter_leaves_the_output_as_it_was(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.write_text("kept")
+    for command in ("export", "html"):
+        ended = run(command, script().file(tmp_path), "bogus:1", "-o", str(kept))
+        assert ended.returncode == 2
+        assert kept.read_text() == "kept"
+
+
+def test_what_a_served_page_does_not_take_is_refused(tmp_path: Path) -> None:
+    file = script().file(tmp_path)
+    for more in (["-o", "x"], ["--title", "x"], ["channel:acp"]):
+        ended = run("html", "--serve", file, *more)
+        assert ended.returncode == 2
+        assert b"--serve serves all of the trace" in ended.stderr
+
+
 def test_html_goes_to_stdout_or_a_file(tmp_path: Path) -> None:
     file = script().file(tmp_path)
     assert out("html", file, "--title", "a run").startswith("<!doctype html>")

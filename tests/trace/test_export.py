@@ -232,13 +232,23 @@ print(len(request.resource_spans[0].scope_spans[0].spans))
 def test_a_trace_exported_whole_is_the_same_trace(tmp_path: Path) -> None:
     path = run().file(tmp_path)
     source = Source(path, Masking(on=True, more=(), environment={}))
-    events = (entry.event for entry in source.entries())
-    text = b"".join(jsonl.lines(source.head(), events, masking=True))
+    text = b"".join(jsonl.lines(source.wanted(), masking=True))
     ours = [json.loads(line) for line in text.splitlines()]
     theirs = [json.loads(line) for line in Path(path).read_text().splitlines()]
     assert ours[1:] == theirs[1:]
     parser = Parser()
     assert all(parser.parse(line) is not None for line in text.split(b"\n")[:-1])
+
+
+def test_recordings_of_one_file_stay_apart(tmp_path: Path) -> None:
+    path = Path(run().file(tmp_path))
+    path.write_bytes(path.read_bytes() + path.read_bytes().replace(b'"t": 0,', b'"t": 5,', 1))
+    source = Source(str(path), Masking(on=True, more=(), environment={}))
+    text = b"".join(jsonl.lines(source.wanted(), masking=True))
+    ours = [json.loads(line) for line in text.splitlines()]
+    theirs = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["t"] for line in ours] == [line["t"] for line in theirs]
+    assert [line.get("trace") for line in ours] == [line.get("trace") for line in theirs]
 
 
 # Secrets

@@ -13,12 +13,12 @@ NAMES: tuple[str, ...] = get_args(Format)
 
 def write(source: Source, name: Format, filter_text: str, out: Callable[[bytes], object]) -> None:
     """Writes the wanted part of a trace. Raises UsageError."""
+    if name == "jsonl":
+        for line in jsonl.lines(source.wanted(filter_text), masking=source.masking.on):
+            out(line)
+        return
     entries = source.entries(filter_text)
     match name:
-        case "jsonl":
-            events = (entry.event for entry in entries)
-            for line in jsonl.lines(source.head(), events, masking=source.masking.on):
-                out(line)
         case "har":
             out(har.text(source.head(), Traffic(entries)))
         case "perfetto":

@@ -4,22 +4,24 @@ from collections.abc import Iterable, Iterator
 
 from bridge.trace.ledger import content
 from bridge.trace.reader import Event
+from bridge.trace.timeline import Entry
 from bridge.wire import codec
 from protocol_schemas.trace import Head
 
 _NS = 1_000_000_000
 
 
-def lines(head: Head | None, events: Iterable[Event], *, masking: bool) -> Iterator[bytes]:
-    """The file's lines. Times are kept, as nanoseconds since the head's."""
+def lines(items: Iterable[Entry | Head], *, masking: bool) -> Iterator[bytes]:
+    """The file's lines. Times are kept, as nanoseconds since those of the head before."""
     start = 0
-    if head is not None:
-        start = head.t
+    for item in items:
+        if isinstance(item, Entry):
+            yield line(item.event, start)
+            continue
+        start = item.t
         if masking:
-            head.secrets = "masked"
-        yield codec.encode(head) + b"\n"
-    for event in events:
-        yield line(event, start)
+            item.secrets = "masked"
+        yield codec.encode(item) + b"\n"
 
 
 def line(event: Event, start: int) -> bytes:

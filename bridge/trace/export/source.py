@@ -44,11 +44,15 @@ class Source:
                 timeline.restart()
             yield item
 
+    def wanted(self, filter_text: str = "") -> list[Entry | Head]:
+        """The wanted entries, and the heads of all recordings. Raises UsageError."""
+        wanted = compile_filter(filter_text)
+        found = [item for item in self.found() if not isinstance(item, Damage)]
+        return [item for item in found if isinstance(item, Head) or wanted(item)]
+
     def entries(self, filter_text: str = "") -> list[Entry]:
         """The wanted entries. Raises UsageError."""
-        wanted = compile_filter(filter_text)
-        found = [item for item in self.found() if isinstance(item, Entry)]
-        return [entry for entry in found if wanted(entry)]
+        return [item for item in self.wanted(filter_text) if isinstance(item, Entry)]
 
     def head(self) -> Head | None:
         """The first recording's head."""
