@@ -172,7 +172,7 @@ def _view(options: argparse.Namespace, selection: "Selection", *, last: int | No
     from bridge.trace import render, view
 
     if options.raw:
-        view.write_raw(selection, sys.stdout.buffer)
+        view.write_raw(selection, sys.stdout.buffer, last=last)
         return 0
     columns = shutil.get_terminal_size().columns
     style = render.style_for(

@@ -117,13 +117,21 @@ def _lines(
         yield from kept
 
 
-def write_raw(selection: Selection, out: BinaryIO) -> None:
-    """Writes the recorded bytes of the wanted entries, each with the end it had. Raises
-    UsageError."""
+def write_raw(selection: Selection, out: BinaryIO, *, last: int | None = None) -> None:
+    """Writes the recorded bytes of the wanted entries, each with the end it had; of what is there
+    at first only the `last`. Raises UsageError."""
+    kept: deque[bytes] | None = None if last is None else deque(maxlen=max(last, 0))
     for item in select(selection):
         if isinstance(item, Entry) and item.event.content is not None:
-            event = item.event
-            end = "\n" if event.kind is None else ""
-            out.write((event.content or b"") + (event.end if event.end != "\n" else end).encode())
+            (out.write if kept is None else kept.append)(_raw(item.event))
+        elif item is None and kept is not None:
+            out.writelines(kept)
+            kept = None
         if selection.follow:
             out.flush()
+    out.writelines(kept or ())
+
+
+def _raw(event: Event) -> bytes:
+    end = "\n" if event.kind is None else ""
+    return (event.content or b"") + (event.end if event.end != "\n" else end).encode()

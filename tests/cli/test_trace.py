@@ -95,6 +95,14 @@ def test_tail_shows_the_last_rows_and_what_comes(tmp_path: Path) -> None:
     assert len(rest) == 2
 
 
+def test_tail_gives_the_last_bytes_too(tmp_path: Path) -> None:
+    file = Path(script().add("trace", kind="end", data={"reason": "x"}).file(tmp_path))
+    lines = out("show", "--raw", str(file), "channel:acp").splitlines()
+    assert len(lines) > 2
+    assert out("tail", "-n", "2", "--raw", str(file), "channel:acp").splitlines() == lines[-2:]
+    assert out("tail", "-n", "0", "--raw", str(file)) == ""
+
+
 def test_stats_as_tables_and_as_json(tmp_path: Path) -> None:
     file = script().file(tmp_path)
     assert "session/prompt" in out("stats", file)

@@ -14,6 +14,7 @@ from tests.peers.host import Host
 from tests.trace.traces import Script
 
 BRIDGE = str(Path(sys.executable).with_name("acp-mcp-bridge"))
+TRANSCRIPTS = Path(__file__).parents[1] / "check" / "transcripts"
 OPTIONS = json.dumps([{"optionId": "a", "kind": "allow_once", "name": "A"}])
 FAILURES = {
     "exit in mid-turn": ["say part\nstderr 300\nexit 3"],
@@ -113,6 +114,18 @@ def test_a_recorded_client_asks_another_agent_the_same(tmp_path: Path, loop: str
     assert [line.replace(b"living", b"recorded") for line in asked] == recorded
     assert b"three" in ended.stdout
     assert b"one" in ended.stdout
+
+
+@pytest.mark.parametrize("name", ["claude.acp", "gemini.acp-resume", "kimi.acp"])
+def test_a_recorded_agent_and_its_recorded_client_play_it_all_again(name: str) -> None:
+    trace = str(TRANSCRIPTS / f"{name}.ndjson")
+    command = [BRIDGE, "trace", "replay", "--as", "client", trace, "--"]
+    ended = subprocess.run(
+        [*command, BRIDGE, "trace", "replay", trace], capture_output=True, timeout=120
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    said = [content or b"" for content, _ in lines(Path(trace), "in")]
+    assert ended.stdout == b"".join(line + b"\n" for line in said)
 
 
 def test_an_agent_that_does_not_answer_is_told(tmp_path: Path) -> None:
