@@ -161,7 +161,7 @@ class ActiveRelay(Relay):
             self._initializing = None
         elif isinstance(message, Request):
             # An agent may use an id again, for what its client is to answer.
-            self._answered.discard(_plain(message.id))
+            self._answered.discard(plain(message.id))
             wanted = message.method == _PERMISSION and self._policy is not None
             return not (wanted and self._decide(message))
         elif isinstance(message, Notification) and message.method == _CANCEL:
@@ -177,11 +177,11 @@ class ActiveRelay(Relay):
             return False
         policy = self._policy or "deny"
         result = question.answered(request.id, policy, self._stopped, self._note)
-        self._answered.add(_plain(request.id))
+        self._answered.add(plain(request.id))
         self._tell(jsonrpc.result(request.id, result))
         return True
 
 
-def _plain(ident: bytes) -> bytes:
+def plain(ident: bytes) -> bytes:
     """An id as we write it, however its peer has spelt it."""
     return codec.encode(codec.decode(ident))

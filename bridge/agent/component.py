@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import msgspec
 
-from bridge.agent.active import Note, Policy, Question, Stopped
+from bridge.agent.active import Note, Policy, Question, Stopped, plain
 from bridge.agent.behind import Behind
 from bridge.io.pipes import FdReader, FdWriter
 from bridge.rpc.connection import LINE_CEILING, Tap
@@ -123,7 +123,7 @@ class Component:
 
     def _notification(self, notification: Notification) -> list[bytes]:
         if notification.method == _CANCEL:
-            return self._cancelled(notification)
+            return self._cancelled(notification.params)
         if notification.method not in _SUCCESSOR:
             self._stopped.see(notification.method, notification.params)
             envelope = _enveloped(notification.method, notification.params)
@@ -132,19 +132,21 @@ class Component:
             inner = _decode_envelope(notification.params)
         except msgspec.DecodeError:
             return []
+        if inner.method == _CANCEL:
+            return self._cancelled(inner.params)
         return [jsonrpc.notification(inner.method, inner.params)]
 
-    def _cancelled(self, notification: Notification) -> list[bytes]:
-        params: dict[str, Any] = codec.mapping(codec.decode(notification.params)) or {}
-        wanted = codec.encode(params.get("requestId"))
+    def _cancelled(self, params: Raw) -> list[bytes]:
+        fields: dict[str, Any] = codec.mapping(codec.decode(params)) or {}
+        wanted = codec.encode(fields.get("requestId"))
         return [
             jsonrpc.notification(_CANCEL, {"requestId": Raw(ident)})
             for ident, asked in self._asked.items()
-            if asked == wanted
+            if plain(asked) == wanted
         ]
 
     def _response(self, response: Response) -> list[bytes]:
-        asked = self._asked.pop(response.id, None)
+        asked = self._asked.pop(plain(response.id), None)
         if asked is None:
             return []
         answer = _decode_answer(response.line)
@@ -190,14 +192,20 @@ async def serve(
 ) -> None:
     """Serves a conductor until its end of input. `writer` runs in a task of the caller's."""
     framer = LineFramer(LINE_CEILING)
+
+    async def take(line: bytes) -> None:
+        for told in component.take(await behind.changed(line)):
+            if tap is not None:
+                tap("out", told)
+            writer.post(told)
+
     while data := await reader.receive():
         if tap is not None:
             tap("in", data)
         for line in framer.feed(data):
-            for told in component.take(await behind.changed(line)):
-                if tap is not None:
-                    tap("out", told)
-                writer.post(told)
+            await take(line)
         await writer.drained()
+    if rest := framer.end():
+        await take(rest)
     with anyio.move_on_after(_LAST_WORDS):
         await writer.drained()

@@ -86,6 +86,33 @@ def test_a_cancel_is_translated_to_the_other_hop_s_id(chain: tuple[Component, st
     assert component.take(json.dumps(cancelled).encode()) == []
 
 
+def test_a_cancel_in_an_envelope_is_translated_too(chain: tuple[Component, str]) -> None:
+    component, prefix = chain
+    asked = said(component, id=3, method=f"{prefix}/successor", params={"method": "fs/x"})
+    envelope = {"method": "$/cancel_request", "params": {"requestId": 3}}
+    cancel = said(component, method=f"{prefix}/successor", params=envelope)
+    assert cancel["params"] == {"requestId": asked["id"]}
+
+
+def test_ids_are_the_same_however_they_are_spelt(chain: tuple[Component, str]) -> None:
+    component, _ = chain
+    [asked] = component.take(b'{"jsonrpc":"2.0","id":"\\u00e9","method":"m"}')
+    ident = json.loads(asked)["id"]
+    cancel = said(component, method="$/cancel_request", params={"requestId": "é"})
+    assert cancel["params"] == {"requestId": ident}
+    escaped = ident.replace("b", "\\u0062", 1).encode()
+    [answer] = component.take(b'{"jsonrpc":"2.0","id":"' + escaped + b'","result":1.0}')
+    assert answer == b'{"jsonrpc":"2.0","id":"\\u00e9","result":1.0}\n'
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop", "trio"])
+def test_the_last_line_needs_no_end(loop: str) -> None:
+    command = [BRIDGE, "acp", "--component", "--loop", loop]
+    line = b'{"jsonrpc":"2.0","id":1,"method":"proxy/initialize","params":{"protocolVersion":1}}'
+    ended = subprocess.run(command, input=line, capture_output=True, timeout=60)
+    assert b'"method":"initialize"' in ended.stdout
+
+
 def test_ids_of_both_sides_never_meet(chain: tuple[Component, str]) -> None:
     component, prefix = chain
     envelope = {"method": "m", "params": {}}
