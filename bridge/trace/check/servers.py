@@ -17,8 +17,9 @@ class Servers:
 
     def see(self, entry: Entry) -> None:
         if entry.event.kind == "attempt":
-            if entry.failed:
-                data = entry.event.data
+            data = entry.event.data
+            # Whoever called wants it no more: no fault of the server.
+            if entry.failed and data.get("outcome") != "cancelled":
                 words = f"{data.get('server')}.{data.get('tool')}, attempt {data.get('attempt')}"
                 cause = data.get("cause") or data.get("outcome")
                 self._say("mcp-failed", entry, f"{words}: {cause}")

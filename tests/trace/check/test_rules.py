@@ -56,6 +56,9 @@ def test_every_rule_has_a_doctored_trace() -> None:
 
 
 CLEAN = {
+    "a tool call that its caller cancelled": lambda: session().add(
+        "mcp", kind="attempt", data={"server": "s", "tool": "t", "outcome": "cancelled"}
+    ),
     "a turn": lambda: turn(),
     "two turns": lambda: turn(turn(), 3),
     "a cancelled turn": lambda: (
