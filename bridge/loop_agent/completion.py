@@ -49,6 +49,8 @@ class Completion:
         self._calls: list[ToolCall] = []
         self._arguments: list[list[str]] = []
         self._at: dict[int, int] = {}
+        self._numbers: list[int | None] = []
+        self._told: list[str | None] = []
         self._refused = False
         self._finish_reason: str | None = None
         self.usage: TokenUsage | None = None
@@ -65,9 +67,14 @@ class Completion:
 
     @property
     def tool_calls(self) -> list[ToolCall]:
+        """In the order of their numbers; in the order they came in where some have none."""
         for call, pieces in zip(self._calls, self._arguments, strict=True):
             call.arguments = "".join(pieces)
-        return self._calls
+        numbers = [number for number in self._numbers if number is not None]
+        if len(numbers) < len(self._calls):
+            return list(self._calls)
+        places = sorted(range(len(numbers)), key=numbers.__getitem__)
+        return [self._calls[place] for place in places]
 
     @property
     def ended_by(self) -> str:
@@ -110,11 +117,17 @@ class Completion:
         name = function.name if function is not None else None
         place = self._place(delta, name)
         call = self._calls[place]
-        if name and not call.name:
+        if delta.id and self._told[place] is None:
+            self._told[place] = delta.id
+            call.id = self._fresh_id(delta.id)
+        if name and not self._arguments[place]:
+            # Whole, whole again, or in pieces: each server has its way.
+            call.name = name if name.startswith(call.name) else call.name + name
+        elif name and not call.name:
             call.name = name
         if delta.extra_content is not None:
             call.extra = delta.extra_content
-        if function is not None and function.arguments is not None:
+        if function is not None and function.arguments not in (None, ""):
             piece = function.arguments
             self._arguments[place].append(
                 piece if isinstance(piece, str) else codec.encode(piece).decode()
@@ -122,19 +135,49 @@ class Completion:
 
     def _place(self, delta: ToolCallDelta, name: str | None) -> int:
         """Which call a delta belongs to. Some servers give no index, some number every call 0: a
-        new id together with a name is a new call whatever its number."""
+        new id together with a name is a new call whatever its number, unless the call with that
+        number has neither as yet."""
         index = delta.index
-        last = len(self._calls) - 1
-        place = (None if name or delta.id else last) if index is None else self._at.get(index)
-        if place is not None and place >= 0:
-            other = delta.id and delta.id != self._calls[place].id
+        place = self._unnumbered(delta.id, name) if index is None else self._at.get(index)
+        if place is not None:
+            begun = self._told[place] or self._calls[place].name
+            other = delta.id and begun and delta.id != self._told[place]
             if not (name and other):
                 return place
-        self._calls.append(ToolCall(self._fresh_id(delta.id)))
+        self._calls.append(ToolCall(f"call_{uuid.uuid4().hex}"))
         self._arguments.append([])
+        self._numbers.append(index)
+        self._told.append(None)
+        place = len(self._calls) - 1
         if index is not None:
-            self._at[index] = last + 1
-        return last + 1
+            self._at[index] = place
+        return place
+
+    def _unnumbered(self, ident: str | None, name: str | None) -> int | None:
+        """The call that a delta without index goes on with; None if it begins one."""
+        last = len(self._calls) - 1
+        if ident:
+            places = [place for place, told in enumerate(self._told) if told == ident]
+            if not places:
+                return (
+                    last if last >= 0 and not (self._told[last] or self._calls[last].name) else None
+                )
+            # The same id again with a name: more of the call, or another call with a doubled id?
+            return None if name and self._is_whole(places[-1]) else places[-1]
+        if not name:
+            return last if last >= 0 else None
+        if last < 0 or not self._calls[last].name:
+            return last if last >= 0 else None
+        goes_on = self._arguments[last] and not self._is_whole(last)
+        return last if name == self._calls[last].name and goes_on else None
+
+    def _is_whole(self, place: int) -> bool:
+        """Whether a call's arguments are JSON as they are."""
+        try:
+            codec.decode("".join(self._arguments[place]).encode(errors="surrogatepass"))
+        except codec.JSONError:
+            return False
+        return True
 
     def _fresh_id(self, ident: str | None) -> str:
         """The model's id, or one of ours where it gave none or gave it twice."""

@@ -61,6 +61,9 @@ class ToolRun:
         except ToolError as error:
             self._announce(Plan(call.name or "unnamed tool", "other", _never), arguments)
             return _failure(str(error))
+        except Exception as error:  # noqa: BLE001 - as below
+            self._announce(Plan(call.name, "other", _never), arguments)
+            return _broken(call.name, error)
         self._announce(plan, arguments)
         if tool.spec.asks:
             match await permission.verdict(self._session, self._front, call.name, self._shown):
@@ -78,8 +81,7 @@ class ToolRun:
         except BridgeError as error:
             return _failure(error.message)
         except Exception as error:  # noqa: BLE001 - a tool's fault is for the model to read
-            log.exception("tool %s failed", call.name)
-            return _failure(f"The tool failed: {type(error).__name__}: {error}")
+            return _broken(call.name, error)
 
     def _announce(self, plan: Plan, arguments: Any) -> None:
         self._shown |= {
@@ -116,6 +118,12 @@ class ToolRun:
 
 def _failure(words: str) -> Result:
     return Result(words, [text_block(words)], failed=True)
+
+
+def _broken(tool: str, error: Exception) -> Result:
+    """For an error that the tool did not foresee; called while it is handled."""
+    log.exception("tool %s failed", tool)
+    return _failure(f"The tool failed: {type(error).__name__}: {error}")
 
 
 async def _never() -> Result:

@@ -152,6 +152,28 @@ def string(arguments: Json, name: str, default: str | None = None) -> str:
     return value
 
 
+def plain(arguments: Json, name: str, default: str | None = None) -> str:
+    """As `string`, for what a file or a command line can hold: no lone surrogates; raises
+    ToolError."""
+    value = string(arguments, name, default)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ToolError(
+            f"The argument {name!r} holds half of a character (a lone surrogate), which UTF-8 has "
+            "no bytes for. Nothing was run. Resend the call without it."
+        ) from None
+    return value
+
+
+def system_string(arguments: Json, name: str, default: str | None = None) -> str:
+    """As `plain`, for a path or a command: it holds no NUL either; raises ToolError."""
+    value = plain(arguments, name, default)
+    if "\0" in value:
+        raise ToolError(f"The argument {name!r} holds a NUL character. Resend it without.")
+    return value
+
+
 def number(arguments: Json, name: str, default: float, most: float) -> float:
     """A positive number argument, at most `most`; raises ToolError."""
     value = arguments.get(name)

@@ -65,6 +65,44 @@ def test_ids_that_are_missing_or_doubled_are_made() -> None:
     assert len({first, second, third}) == 3
 
 
+def test_a_calls_parts_come_in_any_order() -> None:
+    whole = [("a", "f", '{"x":1}')]
+    assert calls(piece(0, None, None, '{"x"'), piece(0, "a", "f", ":1}")) == whole
+    assert calls(piece(None, None, None, '{"x"'), piece(None, "a", "f", ":1}")) == whole
+    assert calls(piece(0, "a", None, None), piece(0, None, "f", '{"x":1}')) == whole
+    assert calls(piece(0, None, "f", '{"x":1}'), piece(0, "a", None, None)) == whole
+
+
+def test_calls_that_have_numbers_are_in_their_order() -> None:
+    assert calls(piece(1, "b", "g", "2"), piece(0, "a", "f", "1")) == [
+        ("a", "f", "1"),
+        ("b", "g", "2"),
+    ]
+
+
+def test_pieces_without_a_number_find_their_call_by_its_id() -> None:
+    assert calls(
+        piece(None, "a", "f", '{"x"'),
+        piece(None, "b", "g", '{"y"'),
+        piece(None, "a", None, ":1}"),
+        piece(None, "b", "g", ":2}"),
+    ) == [("a", "f", '{"x":1}'), ("b", "g", '{"y":2}')]
+
+
+def test_a_name_that_is_repeated_goes_on_with_a_call_whose_arguments_are_not_whole() -> None:
+    assert len(calls(piece(None, None, "f", '{"x"'), piece(None, None, "f", ":1}"))) == 1
+    assert len(calls(piece(None, None, "f", "{}"), piece(None, None, "f", "{}"))) == 2
+    assert len(calls(piece(None, "a", "f", "{}"), piece(None, "a", "f", "{}"))) == 2
+
+
+def test_a_name_comes_whole_or_in_pieces_before_the_arguments() -> None:
+    for pieces in (("fo", "rk"), ("fo", "fork"), ("fork", "fork")):
+        first, second = pieces
+        assert calls(piece(0, "a", first, ""), piece(0, None, second, "{}")) == [
+            ("a", "fork", "{}")
+        ]
+
+
 def test_arguments_sent_as_an_object_become_text() -> None:
     assert calls(piece(0, "a", "f", {"x": [1]}))[0][2] == '{"x":[1]}'
 

@@ -248,3 +248,15 @@ def test_the_key_is_not_in_the_environment_of_commands(agent: AcpClient, chat: C
     told = results(chat)[0]
     assert "OPENAI_MODEL=scripted" in told
     assert "sk-CANARY" not in told
+
+
+def test_what_a_tool_did_not_foresee_is_a_result_and_the_turn_goes_on(
+    agent: AcpClient, chat: ChatServer
+) -> None:
+    path = '{"path":"a\\u0000b","old_string":"","new_string":"x"}'
+    half = '{"path":"half \\ud83d","old_string":"","new_string":"x"}'
+    run(agent, chat, ("edit", path), ("edit", half), ("bash", '{"command":"echo \\ud83d"}'))
+    first, second, third = results(chat)
+    assert "holds a NUL" in first
+    assert "half of a character" in second
+    assert "half of a character" in third

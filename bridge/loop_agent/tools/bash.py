@@ -21,12 +21,14 @@ from bridge.loop_agent.toolbox import (
     Spec,
     ToolError,
     number,
-    string,
+    system_string,
     text_block,
 )
 
 TIMEOUT = 120.0
 LONGEST = 3600.0
+LONGEST_COMMAND = 128 * 1024
+"""Bytes: Linux takes no longer argument (execve(2), MAX_ARG_STRLEN)."""
 _GRACE = 0.5
 HEAD, TAIL = 16 * 1024, 48 * 1024
 """Bytes kept of an output's beginning and end."""
@@ -65,12 +67,15 @@ class Bash:
         self._environment.pop("OPENAI_API_KEY", None)
 
     def plan(self, arguments: Json) -> Plan:
-        command = string(arguments, "command")
+        command = system_string(arguments, "command")
         timeout = number(arguments, "timeout", TIMEOUT, LONGEST)
         if not command.strip():
             raise ToolError("The command is empty. Resend the call with one.")
-        if "\0" in command:
-            raise ToolError("The command holds a NUL character. Resend it without.")
+        if len(command.encode()) >= LONGEST_COMMAND:
+            raise ToolError(
+                f"The command is over {LONGEST_COMMAND} bytes, more than a command line holds. "
+                "Nothing was run. Put the text into a file in several calls, and run that."
+            )
         title = command if len(command) <= 200 else command[:199] + "…"
         return Plan(title, "execute", lambda: self._run(command, timeout))
 

@@ -7,12 +7,15 @@ before it is made.
 
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 
-from bridge.loop_agent.toolbox import Json, Plan, Result, Spec, ToolError, string
+from bridge.loop_agent.toolbox import Json, Plan, Result, Spec, ToolError, plain, system_string
 
 LARGEST = 1 << 20
+GROWN = 16 << 20
+"""Bytes of the files it edits, and of what replacing may make of them."""
 
 
 class Edit:
@@ -41,8 +44,8 @@ class Edit:
         self._cwd = Path(cwd)
 
     def plan(self, arguments: Json) -> Plan:
-        name = string(arguments, "path")
-        old, new = string(arguments, "old_string"), string(arguments, "new_string")
+        name = system_string(arguments, "path")
+        old, new = plain(arguments, "old_string"), plain(arguments, "new_string")
         everywhere = arguments.get("replace_all", False) is True
         path = Path(os.path.realpath(self._cwd / name))
         before, after = _changed(path, old, new, everywhere)
@@ -81,6 +84,8 @@ def _changed(path: Path, old: str, new: str, everywhere: bool) -> tuple[str | No
             f"old_string occurs {count} times in {path}. Give more of the text around it, "
             "or set replace_all."
         )
+    if len(before) + count * (len(new) - len(old)) > GROWN:
+        raise ToolError(f"{path} would become over {GROWN} bytes. Nothing was changed.")
     if old == new:
         raise ToolError("old_string and new_string are the same. Nothing to do.")
     return before, before.replace(old, new)
@@ -88,7 +93,11 @@ def _changed(path: Path, old: str, new: str, everywhere: bool) -> tuple[str | No
 
 def _read(path: Path) -> str | None:
     try:
-        if path.stat().st_size > LARGEST:
+        found = path.stat()
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            # Reading a pipe waits for a writer, reading a device may never end.
+            raise ToolError(f"{path} is no regular file, and this tool edits no others.")
+        if found.st_size > LARGEST:
             raise ToolError(f"{path} is over {LARGEST} bytes, more than this tool edits.")
         return path.read_bytes().decode()
     except FileNotFoundError:
@@ -103,7 +112,7 @@ def _write(path: Path, text: str) -> None:
     temporary: str | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        fd, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        fd, temporary = tempfile.mkstemp(dir=path.parent, prefix=".edit-")
         with os.fdopen(fd, "wb") as file:
             file.write(text.encode())
         if path.exists():

@@ -14,7 +14,16 @@ import anyio
 
 from bridge.io.family import Family
 from bridge.io.process import spawn
-from bridge.loop_agent.toolbox import Json, Plan, Result, Spec, ToolError, string, text_block
+from bridge.loop_agent.toolbox import (
+    Json,
+    Plan,
+    Result,
+    Spec,
+    ToolError,
+    string,
+    system_string,
+    text_block,
+)
 from bridge.loop_agent.tools import search_worker
 from bridge.wire import codec
 
@@ -55,7 +64,7 @@ class Search:
     def plan(self, arguments: Json) -> Plan:
         pattern = string(arguments, "pattern")
         glob = string(arguments, "glob", "")
-        where = string(arguments, "path", ".")
+        where = system_string(arguments, "path", ".")
         try:
             re.compile(pattern)
         except (re.error, RecursionError, OverflowError) as error:

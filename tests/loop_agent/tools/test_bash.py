@@ -9,7 +9,7 @@ import pytest
 
 from bridge.io.family import Family
 from bridge.loop_agent.toolbox import Result, ToolError
-from bridge.loop_agent.tools.bash import HEAD, TAIL, Bash, Output
+from bridge.loop_agent.tools.bash import HEAD, LONGEST_COMMAND, TAIL, Bash, Output
 from tests.peers.processes import alive
 
 pytestmark = pytest.mark.anyio
@@ -96,9 +96,17 @@ async def test_a_directory_that_is_gone_is_said(tmp_path: Path) -> None:
 
 def test_arguments_it_cannot_take_are_refused(tmp_path: Path) -> None:
     bash = Bash(str(tmp_path), Family(), {})
-    for arguments in ({}, {"command": "a\0b"}, {"command": "x", "timeout": "5"}):
+    half = {"command": "echo \ud83d"}
+    for arguments in ({}, {"command": "a\0b"}, half, {"command": "x", "timeout": "5"}):
         with pytest.raises(ToolError, match="Resend"):
             bash.plan(arguments)
+
+
+async def test_a_command_is_as_long_as_the_system_takes_or_refused(tmp_path: Path) -> None:
+    longest = LONGEST_COMMAND - 1 - len("# ")
+    assert (await run(tmp_path, "# " + "é" * (longest // 2))).failed is False
+    with pytest.raises(ToolError, match="Put the text into a file"):
+        await run(tmp_path, "# " + "x" * (longest + 1))
 
 
 @pytest.mark.parametrize("sizes", [[1], [HEAD], [HEAD + TAIL], [HEAD + TAIL + 1], [7] * 20_000])

@@ -72,6 +72,15 @@ async def test_every_occurrence_only_where_asked(tmp_path: Path) -> None:
         ("binary", "a", "b", "not a UTF-8"),
         ("large", "a", "b", "over"),
         (".", "a", "b", "cannot be read"),
+        ("a\0b", "", "y", "'path' holds a NUL"),
+        ("half \ud83d", "", "y", "'path' holds half of a character"),
+        ("new", "", "half \ud83d", "'new_string' holds half of a character"),
+        ("x", "half \ud83d", "y", "'old_string' holds half of a character"),
+        ("pipe", "a", "b", "no regular file"),
+        ("pipe", "", "b", "no regular file"),
+        ("/dev/zero", "a", "b", "no regular file"),
+        ("round", "a", "b", "symbolic links"),
+        ("x/below", "", "b", "Not a directory"),
     ],
 )
 async def test_what_cannot_be_done_is_said(
@@ -80,9 +89,26 @@ async def test_what_cannot_be_done_is_said(
     (tmp_path / "x").write_text("text")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     (tmp_path / "large").write_bytes(b"a" * (LARGEST + 1))
+    (tmp_path / "round").symlink_to("round")
+    os.mkfifo(tmp_path / "pipe")
+    before = sorted(os.listdir(tmp_path))
     with pytest.raises(ToolError, match=words):
         await edit(tmp_path, path, old, new)
     assert (tmp_path / "x").read_text() == "text"
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+async def test_a_replacement_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("a" * LARGEST)
+    with pytest.raises(ToolError, match="would become over"):
+        await edit(tmp_path, "x", "a", "b" * LARGEST, replace_all=True)
+    assert (tmp_path / "x").read_text() == "a" * LARGEST
+
+
+async def test_a_name_as_long_as_names_can_be_is_no_obstacle(tmp_path: Path) -> None:
+    name = "n" * 255
+    await edit(tmp_path, name, "", "x")
+    assert os.listdir(tmp_path) == [name]
 
 
 async def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
