@@ -336,21 +336,24 @@ def capabilities(config: Config, *, native: bool) -> dict[str, Any]:
     return given
 
 
-_FIXED = ("command", "agent", "mcp_urls", "mcp_servers", "cwd")
+_AGENT = ("command", "agent")
+_FIXED = (*_AGENT, "mcp_urls", "mcp_servers", "cwd")
 """What of a session's config no later prompt can change, and would miss if it were let pass."""
-_REPEATED = ("command", "agent", "mcp_urls", "system_prompt", "session_meta")
+_REPEATED = (*_AGENT, "mcp_urls", "system_prompt", "session_meta")
 """What generation A says anew in each prompt, also where it is empty."""
 
 
-def check_unchanged(given: Config, held: Config) -> None:
+def check_unchanged(given: Config, held: Config, *, native: bool) -> None:
     """Raises BridgeError(invalid_request) for a prompt that wants another agent than the session
     runs with, other tools or another directory: it would not get them. Generation A names all of
-    the session's settings in each prompt; B and C may leave them out."""
+    the session's settings in each prompt; B and C may leave them out. To a host of B, whose own
+    runner reads but the agent of them once the session is there, other tools are a warning."""
     legacy = given.messages is not None
     for name in _REPEATED if legacy else _FIXED:
         new, old = getattr(given, name) or None, getattr(held, name) or None
-        if new != old and (new or legacy):
-            raise invalid_request(
-                f"config.{name} differs from what the session was started with; "
-                "start another daemon or session for it"
-            )
+        if new == old or not (new or legacy):
+            continue
+        words = f"config.{name} differs from what the session was started with; "
+        if legacy or native or name in _AGENT:
+            raise invalid_request(words + "start another daemon or session for it")
+        log.warning("%sit goes on with that", words)

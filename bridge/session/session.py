@@ -162,7 +162,7 @@ class Session:
         if self.session_id is None:
             await opening.begin(self, job.opening or config)
         agent = self.living()
-        check_unchanged(config, self.config)
+        check_unchanged(config, self.config, native=self.native())
         if job.config is not None:
             self._permit(config, anew=False)
         # What the agent wrote since the last turn's end must not count to this one.

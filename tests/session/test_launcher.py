@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from bridge.errors import BridgeError
+from bridge.log import log
 from bridge.session.launcher import capabilities, check_unchanged
 from protocol_schemas.host import Config
 
@@ -64,9 +65,9 @@ OTHERS: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("name", "value"), OTHERS)
 def test_the_first_generation_must_repeat_its_session_s_settings(name: str, value: Any) -> None:
-    check_unchanged(Config(messages=[], **SAME), HELD)
+    check_unchanged(Config(messages=[], **SAME), HELD, native=False)
     with pytest.raises(BridgeError, match=f"config.{name} differs") as caught:
-        check_unchanged(Config(messages=[], **(SAME | {name: value})), HELD)
+        check_unchanged(Config(messages=[], **(SAME | {name: value})), HELD, native=False)
     assert caught.value.code == "invalid_request"
 
 
@@ -83,19 +84,38 @@ LOST: list[tuple[str, Any]] = [
 def test_the_others_may_leave_out_what_they_said_and_give_a_turn_its_own(
     name: str, value: Any
 ) -> None:
-    check_unchanged(Config(user_contents=[], **(SAME | {name: value})), HELD)
+    for native in (False, True):
+        check_unchanged(Config(user_contents=[], **(SAME | {name: value})), HELD, native=native)
 
 
 @pytest.mark.parametrize(("name", "value"), LOST)
-def test_the_others_are_told_what_a_running_session_cannot_be_given(name: str, value: Any) -> None:
-    check_unchanged(Config(user_contents=[]), Config(**(SAME | {name: value})))
+def test_the_native_one_is_told_what_a_running_session_cannot_be_given(
+    name: str, value: Any
+) -> None:
+    check_unchanged(Config(user_contents=[]), Config(**(SAME | {name: value})), native=True)
     with pytest.raises(BridgeError, match=f"config.{name} differs") as caught:
-        check_unchanged(Config(user_contents=[], **(SAME | {name: value})), HELD)
+        check_unchanged(Config(user_contents=[], **(SAME | {name: value})), HELD, native=True)
     assert caught.value.code == "invalid_request"
+
+
+@pytest.mark.parametrize(("name", "value"), LOST)
+def test_the_second_one_goes_on_with_the_tools_it_has(
+    name: str, value: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "propagate", True)
+    config = Config(user_contents=[], **(SAME | {name: value}))
+    if name == "command":
+        with pytest.raises(BridgeError, match=r"config\.command differs"):
+            check_unchanged(config, HELD, native=False)
+        return
+    with caplog.at_level("WARNING", log.name):
+        check_unchanged(config, HELD, native=False)
+    [record] = caplog.records
+    assert f"config.{name} differs" in record.getMessage()
 
 
 def test_absent_and_empty_settings_are_the_same_to_the_first_generation() -> None:
     bare = Config(command=["a"])
     empty = Config(messages=[], command=["a"], mcp_urls={}, system_prompt="", session_meta={})
-    check_unchanged(empty, bare)
-    check_unchanged(Config(messages=[], command=["a"]), bare)
+    check_unchanged(empty, bare, native=False)
+    check_unchanged(Config(messages=[], command=["a"]), bare, native=False)
