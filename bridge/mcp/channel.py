@@ -1,8 +1,8 @@
 """What a session speaks over: `Channel`, whatever the transport; and how it fails: `Fault`.
 
 Rule: a fault says which row of the retry table it is, and that depends on whether the call had
-been written; the channel alone can know that. Implemented by `http_channel`, `sse_channel` and
-`stdio_channel`, used by `bridge.mcp.session`.
+been written; the channel alone can know that. Implemented by `http_channel`, `sse_channel`,
+`stdio_channel` and `kept`, used by `bridge.mcp.session`.
 """
 
 import itertools
@@ -30,6 +30,11 @@ def new_id() -> int:
     return next(_ids)
 
 
+def plain_id(response: Response) -> bytes:
+    """The id as we sent it: some servers give a number back as a string, or with a fraction."""
+    return response.id.strip(b'"').removesuffix(b".0")
+
+
 class Fault(Exception):
     """No answer came, and why."""
 
@@ -43,6 +48,11 @@ class Fault(Exception):
     ) -> None:
         super().__init__(detail)
         self.failure = Failure(kind, detail, retry_after, status)
+
+    @property
+    def refuses(self) -> bool:
+        """Whether it may be the era that the server does not take, not the one request."""
+        return self.failure.kind == "rejected" and self.failure.status in (400, 404, 405, 406)
 
 
 @dataclass
@@ -63,9 +73,8 @@ class Outgoing:
         return messages.request(self.id, self.method, self.params)
 
     def owns(self, response: Response) -> bool:
-        """Whether it answers this request; some servers give a number back as a string."""
-        own = b"%d" % self.id
-        return response.id == own or response.id.strip(b'"').removesuffix(b".0") == own
+        """Whether it answers this request."""
+        return plain_id(response) == b"%d" % self.id
 
     def answer_in(self, response: Response) -> Answer:
         """What the response to it says; raises Fault if that is nothing."""
@@ -77,6 +86,11 @@ class Outgoing:
     def fault(self, detail: str) -> Fault:
         """The connection was lost, or what came is unreadable."""
         return Fault("lost" if self.counted and self.written else "opening", detail)
+
+    def too_large(self, ceiling: int) -> Fault:
+        """An answer of more than so many bytes came; where none is awaited, whatever came."""
+        which = f"the answer to {self.method}" if self.method else "an answer"
+        return Fault("rejected", f"{which} is over the limit of {ceiling} bytes (max_result_bytes)")
 
 
 def nobody() -> Outgoing:

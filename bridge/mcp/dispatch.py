@@ -2,7 +2,7 @@
 
 Rules: what is not known here goes to the server where there is one alone, and is refused where
 there are several; a failed tool call is a result that the model can read, everything else that
-fails is an error. Called by the fronts (`http_front`, `stdio_front`) and for the host's calls.
+fails is an error. Called by the fronts (`http_front`, `lines_front`) and for the host's calls.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -13,7 +13,7 @@ from bridge.mcp.eras import Client
 from bridge.wire import codec, jsonrpc
 from bridge.wire.codec import Raw
 from bridge.wire.http_head import Headers
-from bridge.wire.jsonrpc import Notification, Request
+from bridge.wire.jsonrpc import Malformed, Notification, Request
 
 _STATUS = {
     jsonrpc.PARSE_ERROR: 400,
@@ -22,7 +22,7 @@ _STATUS = {
     jsonrpc.METHOD_NOT_FOUND: 404,
     eras.HEADER_MISMATCH: 400,
     eras.MISSING_CAPABILITY: 400,
-    eras.UNSUPPORTED_VERSION: 400,
+    jsonrpc.UNSUPPORTED_VERSION: 400,
 }
 _ROUTING = ("mcp-protocol-version", "mcp-method", "mcp-name")
 
@@ -75,9 +75,9 @@ def opened(body: bytes, sent: Headers) -> Opened | Notification | Refusal:
     if isinstance(message, Notification):
         return message
     if not isinstance(message, Request):
-        reason = getattr(message, "reason", "a response")
-        broken = "not JSON" in reason or "not UTF-8" in reason
-        code = jsonrpc.PARSE_ERROR if broken else jsonrpc.INVALID_REQUEST
+        code, reason = jsonrpc.INVALID_REQUEST, "a response"
+        if isinstance(message, Malformed):
+            code, reason = message.code, message.reason
         return Refusal(code, f"the body must be one request or notification ({reason})")
     headers: dict[str, list[str]] = {}
     for name, value in sent:

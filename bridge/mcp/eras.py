@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from bridge import __version__
 from bridge.mcp.messages import Answer, Members, members
-from bridge.wire import codec
+from bridge.wire import codec, jsonrpc
 from bridge.wire.codec import Raw
 
 Era = Literal["legacy", "modern"]
@@ -20,10 +20,8 @@ MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
 LEGACY_VERSIONS = (LEGACY, "2025-06-18", "2025-03-26", "2024-11-05")
 
-METHOD_NOT_FOUND = -32601
 HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
-UNSUPPORTED_VERSION = -32022
 
 _PROTOCOL = "io.modelcontextprotocol/"
 VERSION_KEY = _PROTOCOL + "protocolVersion"
@@ -115,7 +113,7 @@ def outgoing(
 
 def offers_modern(refusal: Answer) -> bool:
     """Whether a server that refuses a version (-32022) names ours among those it speaks."""
-    if refusal.error is None or refusal.code != UNSUPPORTED_VERSION:
+    if refusal.error is None or refusal.code != jsonrpc.UNSUPPORTED_VERSION:
         return False
     data = codec.mapping(codec.decode(refusal.error).get("data"))
     supported = None if data is None else data.get("supported")

@@ -188,11 +188,7 @@ class HttpChannel:
             parts.append(data)
             size += len(data)
             if size > ceiling:
-                raise self._too_large(request)
-
-    def _too_large(self, request: Outgoing) -> Fault:
-        limit = f"over the limit of {self._ceiling} bytes (max_result_bytes)"
-        return Fault("rejected", f"the answer to {request.method} is {limit}")
+                raise request.too_large(self._ceiling)
 
     async def _take(self, data: bytes, request: Outgoing) -> Answer | None:
         """Hands on what a body or an event holds; the answer, if it is in it: the first one."""
@@ -233,7 +229,7 @@ class HttpChannel:
             try:
                 events = parser.feed(data)
             except SSEError:
-                raise self._too_large(request) from None
+                raise request.too_large(self._ceiling) from None
             answer: Answer | None = None
             for event in events:
                 if event.name == "message" and event.data:

@@ -12,7 +12,7 @@ from collections import OrderedDict
 import anyio
 
 from bridge.io.exchange import Exchange, Tunnel
-from bridge.mcp import envelope, eras, messages
+from bridge.mcp import envelope, eras, messages, shim
 from bridge.mcp.hub import Hub
 from bridge.mcp.lines_front import converse
 from bridge.mcp.names import segments
@@ -24,7 +24,7 @@ from bridge.wire.http_head import Headers
 from bridge.wire.jsonrpc import Malformed, Notification, Request, Response
 
 BODY_LIMIT = 256 << 20
-SHIM_PROTOCOL = b"mcp-lines"
+_SHIM_PROTOCOL = shim.PROTOCOL.encode()
 _MOST_SESSIONS = 10_000
 _SESSION_NOT_FOUND = -32001
 
@@ -162,14 +162,10 @@ class HttpFront:
         found = [jsonrpc.parse(line) for line in messages.split(body)]
         broken = next((item for item in found if isinstance(item, Malformed)), None)
         if broken is not None:
-            code = jsonrpc.INVALID_REQUEST
-            if broken.reason.startswith("not "):
-                code = jsonrpc.PARSE_ERROR
-            await _refuse(exchange, 400, broken.reason, code)
+            await _refuse(exchange, 400, broken.reason, broken.code)
             return
         requests = [item for item in found if isinstance(item, Request)]
         opening = len(found) == 1 and bool(requests) and requests[0].method == "initialize"
-        ident = _header(exchange, b"mcp-session-id")
         if opening:
             peer = Peer(view)
             answer = await peer.serve(requests[0], stream.send)
@@ -178,12 +174,8 @@ class HttpFront:
                 headers.append((b"Mcp-Session-Id", mount.open(peer).encode()))
             await exchange.respond(200, headers, answer)
             return
-        if not ident:
-            await _refuse(exchange, 400, "no Mcp-Session-Id: send initialize first")
-            return
-        known = mount.find(ident, view)
+        known = await self._peer(exchange, mount, view)
         if known is None:
-            await _refuse(exchange, 404, "Session not found", _SESSION_NOT_FOUND)
             return
         for item in found:
             if isinstance(item, Notification):
@@ -203,9 +195,8 @@ class HttpFront:
     # -- GET and DELETE -------------------------------------------------------------------------
 
     async def _get(self, exchange: Exchange, mount: Mount, view: View) -> None:
-        upgrade = _header(exchange, b"upgrade").encode()
-        if upgrade == SHIM_PROTOCOL:
-            headers = [(b"Connection", b"Upgrade"), (b"Upgrade", SHIM_PROTOCOL)]
+        if exchange.header(b"upgrade") == _SHIM_PROTOCOL:
+            headers = [(b"Connection", b"Upgrade"), (b"Upgrade", _SHIM_PROTOCOL)]
             await exchange.start(101, headers)
             await mount.tunnel(view, exchange.detach())
             return
@@ -233,7 +224,7 @@ class HttpFront:
         if peer is None and ident:
             await _refuse(exchange, 404, "Session not found", _SESSION_NOT_FOUND)
         elif peer is None:
-            await _refuse(exchange, 400, "no Mcp-Session-Id")
+            await _refuse(exchange, 400, "no Mcp-Session-Id: send initialize first")
         return peer
 
 

@@ -66,7 +66,8 @@ class Hub:
         self._watched: TaskGroup | None = None
         self.parked = Lot(tasks)
         self.short_names = short_names
-        self._tasks = tasks
+        self.tasks = tasks
+        """Where what outlives a request runs."""
         self._on_event = on_event
         self._tap = tap
         self._alive = alive
@@ -78,7 +79,7 @@ class Hub:
 
     def start(self) -> None:
         """Has every server listed, and looked after from then on."""
-        self._tasks.start_soon(self._watch)
+        self.tasks.start_soon(self._watch)
 
     async def _watch(self) -> None:
         with self._scope:
@@ -105,7 +106,7 @@ class Hub:
             describe=True,
             quiet=True,
         )
-        await attempt.result(self._tasks)
+        await attempt.result(self.tasks)
 
     def catalogue(self, server: str, client: Client) -> Catalogue:
         """The server's list for clients like this one.
@@ -123,7 +124,7 @@ class Hub:
             if len(self._others) >= _MOST_LISTS * len(self.servers):
                 return base
             like_it = eras.ourselves(era, abilities)
-            found = Catalogue(base.server, self._tasks, self._listed_anew, like_it, self._is_heard)
+            found = Catalogue(base.server, self.tasks, self._listed_anew, like_it, self._is_heard)
             self._others[key] = found
             if self._watched is not None:
                 self._watched.start_soon(found.watch)
@@ -141,7 +142,7 @@ class Hub:
         call = Call(
             plan,
             caller,
-            tasks=self._tasks,
+            tasks=self.tasks,
             changed=self.changed,
             on_event=self._on_event,
             tap=self._tap,
@@ -199,11 +200,6 @@ class Hub:
 
     def _listed_anew(self, server: Server) -> None:
         self._tell(server, TOOLS_CHANGED)
-
-    @property
-    def tasks(self) -> TaskGroup:
-        """Where what outlives a request runs."""
-        return self._tasks
 
     def _tell(self, server: Server, method: str) -> None:
         for told in list(self._told.values()):

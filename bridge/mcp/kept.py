@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 
 from bridge.io.family import Family
 from bridge.mcp import eras, messages
-from bridge.mcp.channel import Fault, Outgoing, Sink, helpers, nobody
+from bridge.mcp.channel import Fault, Outgoing, Sink, helpers, nobody, plain_id
 from bridge.mcp.eras import Era
 from bridge.mcp.messages import Answer
 from bridge.mcp.session import About, Deaf, Session, WrongEra
@@ -90,9 +90,7 @@ class Live:
     async def _read(self, channel: StdioChannel) -> None:
         while (message := await channel.read(nobody())) is not None:
             if isinstance(message, Response):
-                # Some servers give a number back as a string.
-                call = self._calls.get(message.id) or self._calls.get(message.id.strip(b'"'))
-                if call is not None:
+                if (call := self._calls.get(plain_id(message))) is not None:
                     call.put(message)
             else:
                 await self._route(message)

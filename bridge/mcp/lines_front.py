@@ -83,10 +83,7 @@ class _Lines:
                 case Response() as response:
                     self.peer.settled(response)
                 case Malformed() as noise:
-                    code = jsonrpc.INVALID_REQUEST
-                    if noise.reason.startswith("not "):
-                        code = jsonrpc.PARSE_ERROR
-                    refusal = messages.error(code, noise.reason)
+                    refusal = messages.error(noise.code, noise.reason)
                     await self.write(messages.response(noise.id or b"null", refusal))
 
     async def _serve(self, request: Request, client: Client | None) -> None:

@@ -88,7 +88,7 @@ def request(ident: int | str, method: str, params: Mapping[str, Any] | None) -> 
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": ident, "method": method}
     if params is not None:
         message["params"] = params
-    return line(message)
+    return codec.encode(message)
 
 
 def notification(method: str, params: Any = None) -> bytes:
@@ -96,14 +96,14 @@ def notification(method: str, params: Any = None) -> bytes:
     message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
     if params is not None:
         message["params"] = params
-    return line(message)
+    return codec.encode(message)
 
 
 def response(ident: bytes, answer: Answer) -> bytes:
     """An answer's bytes, without the line end, under the asker's id."""
     if answer.error is not None:
-        return line({"jsonrpc": "2.0", "id": Raw(ident), "error": answer.error})
-    return line({"jsonrpc": "2.0", "id": Raw(ident), "result": answer.result})
+        return codec.encode({"jsonrpc": "2.0", "id": Raw(ident), "error": answer.error})
+    return codec.encode({"jsonrpc": "2.0", "id": Raw(ident), "result": answer.result})
 
 
 def error(code: int, message: str, data: Any = None) -> Answer:
@@ -142,11 +142,3 @@ def with_member(raw: Raw, name: str, value: bytes) -> Raw:
     text = bytes(raw).strip()
     comma = b"," if known else b""
     return Raw(b'{"%b":%b%b%b' % (name.encode(), value, comma, text[1:].lstrip()))
-
-
-def line(message: Mapping[str, Any]) -> bytes:
-    """The message as one line, whatever white space stands between the tokens of its raw parts."""
-    data = codec.encode(message)
-    if b"\n" in data or b"\r" in data:
-        data = data.replace(b"\n", b" ").replace(b"\r", b" ")
-    return data

@@ -1,7 +1,7 @@
 """A caller we have a lasting connection with: a legacy HTTP session, or a client on stdio.
 
 Owns: its calls that run (by its ids) and the questions it has been asked (by ours). Rule: one
-caller's ids mean nothing to another's. Used by `http_front` and `stdio_front`.
+caller's ids mean nothing to another's. Used by `http_front` and `lines_front`.
 """
 
 import itertools
@@ -116,7 +116,7 @@ class Peer:
             if client.version != eras.MODERN:
                 data = {"supported": [eras.MODERN], "requested": client.version}
                 words = f"Unsupported protocol version: {client.version}"
-                return messages.error(eras.UNSUPPORTED_VERSION, words, data)
+                return messages.error(jsonrpc.UNSUPPORTED_VERSION, words, data)
             if method == "subscriptions/listen":
                 return await self._listen(request, params, send)
             if method in _LEGACY_ONLY:
@@ -237,7 +237,7 @@ class Peer:
         if bytes(params) != b"null":
             message["params"] = params
         try:
-            await send(messages.line(message))
+            await send(codec.encode(message))
             await settled.wait()
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True), anyio.move_on_after(1):

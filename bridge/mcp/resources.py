@@ -2,12 +2,10 @@
 
 Owns: which server a URI or a prompt's name belongs to, when the endpoint has more than one.
 Rules: URIs stay as they are, so that one of two servers' is an error that names both; prompts are
-prefixed like tools. Called by `bridge.mcp.dispatch`.
+prefixed like tools. Called by `bridge.mcp.dispatch` and, for subscriptions, `bridge.mcp.peer`.
 """
 
 import re
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 import anyio
 
@@ -22,10 +20,7 @@ from bridge.mcp.view import View, renamed
 from bridge.wire import codec
 from bridge.wire.codec import Raw
 
-Json = dict[str, Any]
-Made = Callable[[Plan, Caller], Awaitable[Answer]]
-
-CAPABILITY = {
+_CAPABILITY = {
     "resources/list": "resources",
     "resources/templates/list": "resources",
     "prompts/list": "prompts",
@@ -58,7 +53,7 @@ async def gathered(view: View, method: str, caller: Caller) -> list[Items]:
     """The lists of all servers that have one, in the servers' order. One that fails is left out,
     which is logged."""
     era = caller.client.era
-    asked = [server for server in view.servers if _has(server, CAPABILITY[method], era)]
+    asked = [server for server in view.servers if _has(server, _CAPABILITY[method], era)]
     found: dict[str, Items] = {}
 
     async def one(server: Server) -> None:

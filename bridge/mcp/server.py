@@ -19,7 +19,7 @@ from bridge.mcp.eras import Client, Era, Verdicts
 from bridge.mcp.messages import Answer
 from bridge.mcp.session import About, Listener, Session, WrongEra
 from bridge.mcp.settings import Upstream
-from bridge.wire import codec
+from bridge.wire import codec, jsonrpc
 from bridge.wire.jsonrpc import Notification, Request
 
 if TYPE_CHECKING:
@@ -91,8 +91,7 @@ class Server:
     def doubt(self, fault: Fault) -> None:
         """A server that refuses what it used to speak may have been replaced by another one: which
         eras it speaks is found out anew."""
-        failure = fault.failure
-        if failure.kind == "rejected" and failure.status in (400, 404, 405, 406):
+        if fault.refuses:
             self._meet_anew()
 
     def _meet_anew(self) -> None:
@@ -106,7 +105,7 @@ class Server:
         text = bytes(answer.error).decode(errors="replace")[:300]
         if answer.code == eras.HEADER_MISMATCH:
             raise Fault("headers", f"the server's tool has changed: {text}")
-        if answer.code == eras.UNSUPPORTED_VERSION:
+        if answer.code == jsonrpc.UNSUPPORTED_VERSION:
             if not eras.offers_modern(answer):
                 self.verdicts.known["modern"] = False
             raise Fault("opening", f"the server refuses {eras.MODERN}: {text}")

@@ -165,7 +165,7 @@ class Session:
         try:
             answer = await self.channel.exchange(request)
         except Fault as fault:
-            if fault.failure.kind == "rejected" and fault.failure.status in (400, 404, 405, 406):
+            if fault.refuses:
                 raise WrongEra(fault, said=False) from None
             raise
         if answer.result is None:
@@ -205,10 +205,9 @@ class Session:
             fault = Fault("opening", f"{method} was not answered in {_PROBE_WAIT:g} s")
             raise WrongEra(fault, said=False) from None
         except Fault as fault:
-            failure = fault.failure
-            if failure.kind == "rejected" and failure.status in (400, 404, 405, 406):
+            if fault.refuses:
                 raise WrongEra(fault, said=True) from None
-            if failure.kind == "opening":
+            if fault.failure.kind == "opening":
                 raise WrongEra(fault, said=False) from None
             raise
 

@@ -28,15 +28,9 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _OURS_TO_SET = frozenset(
     (
-        *(
-            "accept",
-            "accept-encoding",
-            "connection",
-            "content-length",
-            "content-type",
-            "last-event-id",
-        ),
-        *("mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id", "transfer-encoding"),
+        *("accept", "accept-encoding", "connection", "content-length", "content-type"),
+        *("last-event-id", "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id"),
+        "transfer-encoding",
     )
 )
 _KINDS: dict[str, Transport] = {
@@ -60,7 +54,7 @@ class Upstream(NamedTuple):
     env: Mapping[str, str] = {}
     cwd: str | None = None
     guessed: bool = False
-    """The transport was not said: an old SSE server is a possibility to be mentioned."""
+    """The transport was not said: SSE, that of 2024, is tried too (`bridge.mcp.server`)."""
 
 
 class Loaded(NamedTuple):

@@ -165,9 +165,7 @@ class SseChannel:
             except Broken:
                 return self._unended()
             except SSEError:
-                limit = f"over the limit of {self._ceiling} bytes (max_result_bytes)"
-                detail = f"the answer to {request.method} is {limit}"
-                raise Fault("rejected", detail) from None
+                raise request.too_large(self._ceiling) from None
         return self._events.pop()
 
     def _unended(self) -> Event | None:

@@ -136,16 +136,11 @@ class StdioChannel:
                     return self._framer.end() or None
                 self._lines = list(self._framer.feed(data))[::-1]
             except LineTooLong:
-                raise self._too_large(request) from None
+                raise request.too_large(self._ceiling) from None
         line = self._lines.pop()
         if len(line) > self._ceiling:
-            raise self._too_large(request)
+            raise request.too_large(self._ceiling)
         return line
-
-    def _too_large(self, request: Outgoing) -> Fault:
-        limit = f"over the limit of {self._ceiling} bytes (max_result_bytes)"
-        which = f"the answer to {request.method}" if request.method else "an answer"
-        return Fault("rejected", f"{which} is {limit}")
 
     def write(self, request: Outgoing) -> None:
         """Writes a request; never waits. What a closed stdin did not take was not written."""

@@ -14,7 +14,7 @@ from bridge.io.exchange import Exchange
 from bridge.wire import sse
 from bridge.wire.http_head import Headers
 
-EVENTS: Headers = [
+_EVENTS: Headers = [
     (b"Content-Type", b"text/event-stream"),
     (b"Cache-Control", b"no-cache, no-transform"),
     (b"X-Accel-Buffering", b"no"),
@@ -26,23 +26,17 @@ _COMMENT = b": still here\n\n"
 
 
 class Stream:
-    """One exchange's response. `more` are headers it has in either form."""
+    """One exchange's response. `streams`: whether the caller takes a stream of events."""
 
-    def __init__(self, exchange: Exchange, *, streams: bool, more: Headers | None = None) -> None:
+    def __init__(self, exchange: Exchange, *, streams: bool) -> None:
+        self.streams = streams
         self._exchange = exchange
-        self._streams = streams
-        self._more = more or []
         self._lock = anyio.Lock()
         self._open = False
 
-    @property
-    def streams(self) -> bool:
-        """Whether the caller takes a stream of events."""
-        return self._streams
-
     async def send(self, message: bytes) -> None:
         """Something that comes before the answer; dropped for a caller who takes no stream."""
-        if self._streams:
+        if self.streams:
             await self._write(sse.encode(message))
 
     async def open(self) -> None:
@@ -55,7 +49,7 @@ class Stream:
                 await self._exchange.send(data)
             else:
                 self._open = True
-                await self._exchange.start(200, [*EVENTS, *self._more], first=data)
+                await self._exchange.start(200, _EVENTS, first=data)
 
     async def finish(self, answer: bytes, status: int = 200) -> None:
         """The answer, which ends the response. `status` is that of a plain one."""
@@ -65,7 +59,7 @@ class Stream:
                 await self._exchange.finish()
             else:
                 self._open = True
-                await self._exchange.respond(status, [JSON, *self._more], answer)
+                await self._exchange.respond(status, [JSON], answer)
 
     async def end(self) -> None:
         """Ends a stream that has no answer."""
@@ -75,7 +69,7 @@ class Stream:
     @asynccontextmanager
     async def kept_alive(self) -> AsyncGenerator[None]:
         """Looks after the response while its answer is awaited."""
-        if not self._streams:
+        if not self.streams:
             yield
             return
         async with anyio.create_task_group() as tasks:

@@ -2,7 +2,7 @@
 
 Rules: opened only for who asked to be told (resources/subscribe, subscriptions/listen), since a
 call's session ends with the call; a session that ends is opened anew, with pauses that grow; the
-subscriber's end is its end. Used by `bridge.mcp.peer`.
+subscriber's end is its end. Made by `bridge.mcp.news`.
 """
 
 from collections.abc import Callable, Iterable

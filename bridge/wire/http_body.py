@@ -51,11 +51,6 @@ def body(framing: Framing, length: int = 0) -> Body:
     return _Chunked() if framing == "chunked" else _ToTheEnd()
 
 
-def chunk(data: bytes) -> bytes:
-    """One chunk of a chunked body; of no data no chunk, since an empty one would end the body."""
-    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
-
-
 def last_chunk(trailers: Headers) -> bytes:
     """The end of a chunked body."""
     return b"0\r\n%b\r\n" % b"".join([b"%b: %b\r\n" % pair for pair in trailers])

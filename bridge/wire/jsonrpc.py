@@ -3,7 +3,7 @@
 Owns: telling requests, notifications, responses and noise apart. Rules: the envelope alone is
 decoded, params and result stay raw; ids stay the bytes they were, so that an answer carries the
 asker's id in its own type; nothing a peer writes raises.
-Called by `bridge.rpc.connection`.
+Called by `bridge.rpc.connection` and all over `bridge.mcp`.
 """
 
 import re
@@ -67,6 +67,11 @@ class Malformed(msgspec.Struct):
     reason: str
     line: bytes
     id: bytes | None = None
+
+    @property
+    def code(self) -> int:
+        """The error's code for whoever sent it."""
+        return PARSE_ERROR if self.reason.startswith("not ") else INVALID_REQUEST
 
 
 Message = Request | Notification | Response | Malformed

@@ -35,7 +35,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
 class Parser:
     """One stream's parser. What the stream ends in the middle of is no event, as the standard has
-    it; `pending` tells whether there is any. `last_id` and `reconnection_ms` are what a client that
+    it; `rest` has its data. `last_id` and `reconnection_ms` are what a client that
     connects anew has to honour: they are set by fields, also of events without data.
     """
 
@@ -56,11 +56,6 @@ class Parser:
     def last_id(self) -> str:
         """The last id the stream gave, empty if none."""
         return self._id
-
-    @property
-    def pending(self) -> bool:
-        """Whether an event has begun that no blank line has ended."""
-        return bool(self._partial or self._data)
 
     @property
     def rest(self) -> bytes:
@@ -127,14 +122,7 @@ class Parser:
         self._name, self._retry, self._size = b"", None, 0
 
 
-def encode(
-    data: str | bytes, *, name: str = "", event_id: str = "", retry: int | None = None
-) -> bytes:
-    """One event as bytes; every line of `data` gets a `data:` line of its own."""
-    if isinstance(data, str):
-        data = data.encode()
-    head = f"event: {name}\n" if name else ""
-    head += f"id: {event_id}\n" if event_id else ""
-    head += f"retry: {retry}\n" if retry is not None else ""
+def encode(data: bytes) -> bytes:
+    """A message event as bytes; every line of `data` gets a `data:` line of its own."""
     lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-    return b"%bdata: %b\n\n" % (head.encode(), b"\ndata: ".join(lines))
+    return b"data: %b\n\n" % b"\ndata: ".join(lines)

@@ -114,7 +114,8 @@ for line in sys.stdin:
             text = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": found})
             os.write(1, text.encode().replace(b"@", b"\xe9") + b"\n")
             continue
-        say({"jsonrpc": "2.0", "id": message["id"], **answer(message)})
+        form = str if "ids-as-text" in MODES else float if "ids-as-floats" in MODES else int
+        say({"jsonrpc": "2.0", "id": form(message["id"]), **answer(message)})
         if "exit" in MODES and message["method"] == "tools/call":
             os._exit(0)
         if "close-stdin" in MODES and message["method"] == "tools/call":

@@ -4,7 +4,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from bridge.mcp.channel import Fault, Outgoing, helpers, new_id
+from bridge.mcp.channel import Fault, Outgoing, helpers, new_id, nobody
+from bridge.rules.retry import Kind
 from bridge.wire import jsonrpc
 
 
@@ -48,6 +49,25 @@ def test_a_response_with_nothing_in_it_is_a_fault() -> None:
     request = Outgoing("m", None, counted=True, written=True)
     with pytest.raises(Fault, match="neither"):
         request.answer_in(response(b'{"jsonrpc":"2.0","id":1}'))
+
+
+@pytest.mark.parametrize(
+    "kind, status, refuses",
+    [
+        ("rejected", 405, True),
+        ("rejected", 401, False),
+        ("rejected", None, False),
+        ("lost", 400, False),
+    ],
+)
+def test_a_refusal_may_be_of_the_era(kind: Kind, status: int | None, refuses: bool) -> None:
+    assert Fault(kind, "x", status=status).refuses is refuses
+
+
+def test_what_is_too_large_is_named_with_the_limit() -> None:
+    words = "is over the limit of 5 bytes (max_result_bytes)"
+    assert str(Outgoing("tools/call", None).too_large(5)) == f"the answer to tools/call {words}"
+    assert str(nobody().too_large(5)) == f"an answer {words}"
 
 
 @pytest.mark.anyio

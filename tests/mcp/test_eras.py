@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bridge.mcp import eras, messages
 from bridge.mcp.eras import Client, Era, Verdicts
-from bridge.wire import codec
+from bridge.wire import codec, jsonrpc
 from bridge.wire.codec import Raw
 
 Json = dict[str, Any]
@@ -144,5 +144,5 @@ def test_there_is_always_an_era_to_try(modern: bool | None, legacy: bool | None)
     ],
 )
 def test_a_refusal_may_name_our_version(data: Any, offered: bool) -> None:
-    assert eras.offers_modern(messages.error(eras.UNSUPPORTED_VERSION, "no", data)) is offered
+    assert eras.offers_modern(messages.error(jsonrpc.UNSUPPORTED_VERSION, "no", data)) is offered
     assert not eras.offers_modern(messages.error(-32601, "no", {"supported": [eras.MODERN]}))

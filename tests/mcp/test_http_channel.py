@@ -1,7 +1,6 @@
 """Streamable HTTP upstream: streams that break are resumed, redirects kept inside the origin."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,6 @@ from tests.raw import Peer
 
 pytestmark = pytest.mark.anyio
 
-Json = dict[str, Any]
 QUIET = {"jsonrpc": "2.0", "method": "notifications/x"}
 
 

@@ -135,3 +135,14 @@ async def test_a_process_that_never_opens_is_replaced(tmp_path: Path) -> None:
         result = codec.decode(await one_call(proxy, "s", "echo"))
     assert outcome(result) == "answered"
     assert len(lines.noted) == 1
+
+
+@pytest.mark.parametrize("form", ["ids-as-text", "ids-as-floats"])
+async def test_an_answer_finds_its_call_in_whatever_form_its_id_is(
+    tmp_path: Path, form: str
+) -> None:
+    lines = Lines(tmp_path, form)
+    async with McpProxy(lines.events.append) as proxy:
+        proxy.mount("a", [lines.entry], {"s": {**KEPT, "timeout": 20, "attempts": 1}})
+        result = codec.decode(await proxy.call_tool("a", "s_echo", {"n": 1}))
+    assert json.loads(result["content"][0]["text"]) == {"n": 1}

@@ -48,6 +48,16 @@ def test_an_answer_carries_the_id_byte_for_byte(ident: bytes, params: bytes) -> 
     assert json.loads(refused)["error"] == {"code": -32601, "message": "no"}
 
 
+@pytest.mark.parametrize(
+    "line, code",
+    [(b"{", -32700), (b'"\xff"', -32700), (b"[]", -32600), (b'{"jsonrpc":"2.0"}', -32600)],
+)
+def test_noise_has_the_code_of_what_is_wrong_with_it(line: bytes, code: int) -> None:
+    noise = jsonrpc.parse(line)
+    assert isinstance(noise, Malformed)
+    assert noise.code == code
+
+
 @pytest.mark.parametrize("ident", [b"[]", b"{}", b"true", b"false", b"[1]"])
 @pytest.mark.parametrize("rest", [b'"method":"m"', b'"result":1', b'"method":"m","params":NaN'])
 def test_an_id_that_is_neither_text_nor_number_is_noise(ident: bytes, rest: bytes) -> None:
