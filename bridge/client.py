@@ -30,6 +30,8 @@ EVENTS = ("update", "mcp", "model", "stderr", "exit", "turn", "mode", "notice")
 DAEMON = (sys.executable, "-m", "bridge", "stream")
 _ENDING = 12.0
 """Seconds for the daemon to end by itself: it answers a shutdown within 10."""
+_TERMINATING = 5.0
+"""Seconds between SIGTERM and SIGKILL for one that did not: it ends all its agents in 4."""
 _NOTICED = 2.0
 """Seconds between the end of one of the daemon's pipes and its exit, at most."""
 
@@ -78,13 +80,15 @@ class Bridge:
     def __init__(self, process: Process, on_stderr: Callable[[bytes], None] | None) -> None:
         self._process = process
         self._on_stderr = on_stderr
-        self._lock = anyio.Lock()
+        self._unsent = deque[bytes]()
+        self._more_unsent = anyio.Event()
         self._count = 0
         self._waiting: dict[int, tuple[anyio.Event, list[dict[str, Any]]]] = {}
         self._listeners: set[Events] = set()
         self._ended: str | None = None
         """Why nothing more comes, once that is so."""
         self._over = anyio.Event()
+        self._listened = anyio.Event()
         # Whoever is cancelled around a bridge: its orderly end needs the answers.
         self._listening = anyio.CancelScope(shield=True)
         self.hello: dict[str, Any] = {}
@@ -132,7 +136,6 @@ class Bridge:
             finally:
                 with anyio.CancelScope(shield=True):
                     await bridge._end()
-                bridge._listening.cancel()
         if failure is not None:
             try:
                 raise failure
@@ -195,10 +198,11 @@ class Bridge:
         body = request_body(operation, {"id": ident, "operation": operation, **fields})
         answered, answer = anyio.Event(), list[dict[str, Any]]()
         self._waiting[ident] = answered, answer
+        # Written by a task of its own: a packet that is cut short would put the stream out of step,
+        # and one that the daemon does not take must not hold who asked.
+        self._unsent.append(b"".join(packets.frame(body, prefixed=True)))
+        self._more_unsent.set()
         try:
-            with anyio.CancelScope(shield=True):
-                # A packet that is cut short would put the whole stream out of step.
-                await self._write(b"".join(packets.frame(body, prefixed=True)))
             await answered.wait()
         finally:
             del self._waiting[ident]
@@ -206,21 +210,28 @@ class Bridge:
             raise BridgeError(self._ended or "the daemon ended", code="internal")
         return answer[0]
 
-    async def _write(self, data: bytes) -> None:
+    async def _write(self) -> None:
         assert self._process.stdin is not None
-        async with self._lock:
-            try:
-                await self._process.stdin.send(data)
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-                with anyio.move_on_after(_NOTICED):
-                    await self._over.wait()
-                raise BridgeError(self._ended or "the daemon has ended", code="internal") from error
+        try:
+            while True:
+                while self._unsent:
+                    await self._process.stdin.send(self._unsent.popleft())
+                self._more_unsent = anyio.Event()
+                await self._more_unsent.wait()
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            with anyio.move_on_after(_NOTICED):
+                await self._over.wait()
+            if self._ended is None:
+                self._end_with("the daemon closed its stdin while it was running, and was ended")
+                self._terminate()
 
     async def _listen(self) -> None:
         with self._listening:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._read)
+                tasks.start_soon(self._write)
                 tasks.start_soon(self._read_stderr)
+        self._listened.set()
 
     async def _read(self) -> None:
         assert self._process.stdout is not None
@@ -283,10 +294,16 @@ class Bridge:
             await self._process.wait()
         if self._process.returncode is None:
             self._terminate()
-            with anyio.move_on_after(5):
+            with anyio.move_on_after(_TERMINATING):
                 await self._process.wait()
         if self._process.returncode is None:
-            self._process.kill()
+            # uvloop raises for one that has ended.
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+        # Nobody reads or writes while the pipes are closed.
+        self._listening.cancel()
+        await self._listened.wait()
         await self._process.aclose()
 
 

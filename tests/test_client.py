@@ -352,6 +352,21 @@ async def test_a_cancel_around_the_bridge_still_ends_it_in_order(place: Place) -
     assert len(place.log.events("eof")) == 1
 
 
+@pytest.mark.parametrize("size", [1, 1 << 22])
+async def test_a_daemon_that_is_stopped_holds_neither_a_cancel_nor_the_end(
+    place: Place, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr("bridge.client._ENDING", 0.2)
+    monkeypatch.setattr("bridge.client._TERMINATING", 0.2)
+    with anyio.fail_after(PATIENCE):
+        async with Bridge.spawn(env=place.env) as bridge:
+            os.kill(bridge._process.pid, signal.SIGSTOP)
+            with anyio.move_on_after(0.2) as waiting:
+                await bridge.request("status", padding="x" * size)
+    assert waiting.cancelled_caught
+    assert bridge._process.returncode == -signal.SIGKILL
+
+
 async def test_a_wait_that_is_given_up_leaves_the_rest_in_step(place: Place) -> None:
     async with talking(place) as (_, session):
         events = session.events()
