@@ -54,8 +54,9 @@ matrix: peers ## every agent in every scenario: writes docs/agents-matrix.md; AG
 demo: setup ## the whole main job on loopback: no key, no node
 	$(BIN)/acp-mcp-bridge demo $(ARGS)
 
-bench: setup ## the daemon against the reference daemon: ratios and bars
+bench: setup ## the daemon against the reference daemon: ratios and bars; names the other benches
 	@$(INSTALL) verifiers-0.4 reference
+	@echo 'others: $(BIN)/python -m bench.model_proxy, bench.mcp_proxy, bench.recording (docs/performance.md)'
 	$(BIN)/python -m bench $(ARGS)
 
 conformance: setup ## our agent, daemon and client by our suite; the MCP proxy by the official one
