@@ -61,11 +61,15 @@ async def listen(
 
 
 class Server:
-    """A listening socket, from `bind`; owns it. `host` and `port` are those it is bound to."""
+    """A listening socket, from `bind`; owns it. `host` and `port` are those it is bound to,
+    `authority` both as a URL has them.
+    """
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self.host, self.port = sock.getsockname()[:2]
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        self.authority = f"{host}:{self.port}"
 
     def close(self) -> None:
         """Stops listening."""

@@ -30,6 +30,13 @@ CAPABILITIES_KEY = _PROTOCOL + "clientCapabilities"
 LOG_LEVEL_KEY = _PROTOCOL + "logLevel"
 SERVER_INFO_KEY = _PROTOCOL + "serverInfo"
 SUBSCRIPTION_KEY = _PROTOCOL + "subscriptionId"
+LIST_CHANGES = {
+    "toolsListChanged": "notifications/tools/list_changed",
+    "promptsListChanged": "notifications/prompts/list_changed",
+    "resourcesListChanged": "notifications/resources/list_changed",
+}
+"""What a modern subscription calls a list's changes -> the notification that tells of them."""
+TOOLS_CHANGED = LIST_CHANGES["toolsListChanged"]
 LOG_LEVELS = frozenset(
     ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 )

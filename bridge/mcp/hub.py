@@ -2,7 +2,7 @@
 
 Owns: servers and catalogues by name, and who is told when a list has changed. Rule: servers are
 independent: one that is down, slow or wrong changes nothing for the others.
-Made by `bridge.mcp.service`, one a mount; looked at through `bridge.mcp.view`.
+Made by `bridge.mcp.service` (one a mount) and `alone`; looked at through `bridge.mcp.view`.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,8 +36,6 @@ _MOST_LISTS = 8
 _DESCRIBING = 10.0
 _CANCELLED = "the turn it was made in was cancelled"
 _CLOSED = "its session was closed"
-
-TOOLS_CHANGED = "notifications/tools/list_changed"
 
 
 class Hub:
@@ -190,7 +188,7 @@ class Hub:
 
     def changed(self, server: Server, method: str) -> None:
         """A server said that a list of its has changed."""
-        if method == TOOLS_CHANGED:
+        if method == eras.TOOLS_CHANGED:
             # Listed first: whoever is told asks at once, and shall get the new list.
             for catalogue in (*self.catalogues.values(), *self._others.values()):
                 if catalogue.server is server:
@@ -199,7 +197,7 @@ class Hub:
             self._tell(server, method)
 
     def _listed_anew(self, server: Server) -> None:
-        self._tell(server, TOOLS_CHANGED)
+        self._tell(server, eras.TOOLS_CHANGED)
 
     def _tell(self, server: Server, method: str) -> None:
         for told in list(self._told.values()):

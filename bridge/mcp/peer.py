@@ -33,11 +33,6 @@ _LEGACY_ONLY = frozenset(
 )
 _SUBSCRIBING = frozenset(("resources/subscribe", "resources/unsubscribe"))
 _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
-_LISTS = {
-    "toolsListChanged": "notifications/tools/list_changed",
-    "promptsListChanged": "notifications/prompts/list_changed",
-    "resourcesListChanged": "notifications/resources/list_changed",
-}
 Send = Callable[[bytes], Awaitable[None]]
 """Sends one message to the caller, on the stream of the request it belongs to."""
 
@@ -172,13 +167,16 @@ class Peer:
         """A modern subscription: its response is the stream of what it is told."""
         wanted = messages.members(params.get("notifications", Raw(b"{}"))) or {}
         honoured: Json = {
-            name: True for name in _LISTS if name in wanted and bytes(wanted[name]) == b"true"
+            name: True
+            for name in eras.LIST_CHANGES
+            if name in wanted and bytes(wanted[name]) == b"true"
         }
         uris = messages.items(wanted.get("resourceSubscriptions", Raw(b"[]"))) or []
         named = [uri for uri in map(codec.decode, uris) if isinstance(uri, str)]
         if named:
             honoured["resourceSubscriptions"] = named
-        methods = {_LISTS[name] for name in honoured if name in _LISTS} | {UPDATED}
+        methods = {method for name, method in eras.LIST_CHANGES.items() if name in honoured}
+        methods.add(UPDATED)
         news = News(self.view.hub, self.view.servers, methods.__contains__)
         meta: Json = {eras.SUBSCRIPTION_KEY: Raw(request.id)}
 

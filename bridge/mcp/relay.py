@@ -8,7 +8,7 @@ Made by `bridge.mcp.call`, one a call; handed to its sessions as their listener.
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from bridge.mcp import messages
+from bridge.mcp import eras, messages
 from bridge.mcp.eras import Client
 from bridge.mcp.messages import Answer
 from bridge.mcp.server import Server
@@ -16,16 +16,14 @@ from bridge.wire import codec, jsonrpc
 from bridge.wire.codec import Raw
 from bridge.wire.jsonrpc import Notification, Request
 
-ASKED_OF = {
+_ASKED_OF = {
     "sampling/createMessage": "sampling",
     "elicitation/create": "elicitation",
     "roots/list": "roots",
 }
 """A server's request -> the capability by which a caller says it can take it."""
 
-_LIST_CHANGED = frozenset(
-    f"notifications/{kind}/list_changed" for kind in ("tools", "resources", "prompts")
-)
+_LIST_CHANGED = frozenset(eras.LIST_CHANGES.values())
 
 
 class Caller(Protocol):
@@ -103,7 +101,7 @@ class Relay:
         await self._caller.tell(messages.notification("notifications/progress", passed))
 
     async def asked(self, request: Request) -> Answer:
-        capability = ASKED_OF.get(request.method)
+        capability = _ASKED_OF.get(request.method)
         client = self._caller.client
         if capability is None or capability not in client.capabilities:
             return messages.error(

@@ -194,8 +194,7 @@ class McpProxy:
     @property
     def authority(self) -> str:
         """HOST:PORT of the endpoint."""
-        host = f"[{self._server.host}]" if ":" in self._server.host else self._server.host
-        return f"{host}:{self._server.port}"
+        return self._server.authority
 
     def entries(self, session: str, *, http: bool) -> list[Json]:
         """The entries for the agent of a session that is mounted."""

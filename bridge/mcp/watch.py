@@ -95,8 +95,7 @@ class Watch(Deaf):
     async def _listen_modern(self, session: Session) -> None:
         wanted: Json = {"resourceSubscriptions": list(self.uris)} if self.uris else {}
         if self._lists:
-            kinds = ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
-            wanted.update(dict.fromkeys(kinds, True))
+            wanted.update(dict.fromkeys(eras.LIST_CHANGES, True))
         method = "subscriptions/listen"
         request = Outgoing(method, None, headers=[("Mcp-Method", method)])
         session.stamp(request, {"notifications": wanted})

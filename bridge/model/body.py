@@ -58,9 +58,9 @@ class Mender:
     """What one route's options do to a body. Made once a route."""
 
     def __init__(self, options: ModelOptions, side_calls: Sequence[SideCall] = ()) -> None:
-        self.side_calls = side_calls
+        self._side_calls = side_calls
         self._cap = options.limits.max_turn_tokens
-        self.filters = options.drop_unoffered_calls
+        self._filters = options.drop_unoffered_calls
         self._rules: list[tuple[str, MessageRule]] = []
         if options.mend_content:
             mend = partial(content.mend, beside_tool_calls=options.tool_call_content)
@@ -96,11 +96,11 @@ class Mender:
                 return self._capped(text, dialect)
             chat = Chat(text)
             offered = None
-            if self.filters:
+            if self._filters:
                 offered = names(chat.request.tools, chat.request.functions)
             elif not tell and self._cap is None:
                 return Mended(chat.splice(self._rules))
-            found = facts.of_chat(chat.request, text, self.side_calls)
+            found = facts.of_chat(chat.request, text, self._side_calls)
             top = None
             if self._cap is not None:
                 top = (_LIMIT, _lower(dialect, _caps(chat.request), self._cap))
@@ -110,7 +110,7 @@ class Mender:
 
     def _capped(self, text: Text, dialect: Dialect) -> Mended:
         fields = values(text)
-        found = facts.of_fields(dialect, fields, self.side_calls)
+        found = facts.of_fields(dialect, fields, self._side_calls)
         if self._cap is None:
             return Mended(None, found)
         if dialect == "gemini":

@@ -1,7 +1,7 @@
 """The model APIs, by path: what an exchange is for, and where its answer says what it cost.
 
 Rule: read, never required. An answer that says nothing, or something else, leaves the fields empty.
-Pure; used by bridge.model.record and bridge.model.relay. What a request says is facts.py's.
+Pure; used all over bridge.model. What a request says is facts.py's.
 """
 
 import re
@@ -20,9 +20,10 @@ Purpose = Literal["turn", "side", "count", "models", "other"]
 
 _GEMINI = re.compile(r"/models/[^/]+:(generateContent|streamGenerateContent|countTokens)$")
 _MODELS = re.compile(r"/models(/[^:]*)?$")
+_OPENAI = re.compile(rb'"(?:(?:usage|error)"\s*:\s*\{|(?:finish_reason|error)"\s*:\s*")')
 _TELLING = {
-    "chat": re.compile(rb'"(?:(?:usage|error)"\s*:\s*\{|(?:finish_reason|error)"\s*:\s*")'),
-    "completions": re.compile(rb'"(?:(?:usage|error)"\s*:\s*\{|(?:finish_reason|error)"\s*:\s*")'),
+    "chat": _OPENAI,
+    "completions": _OPENAI,
     "anthropic": re.compile(rb'"(?:message_(?:start|delta)|error)"'),
     "responses": re.compile(rb'"response\.(?:completed|incomplete|failed)"|"type"\s*:\s*"error"'),
     "gemini": re.compile(rb'"(?:usageMetadata|finishReason|error)"'),

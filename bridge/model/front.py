@@ -31,8 +31,7 @@ class Front:
     @property
     def url(self) -> str:
         """The address, without a route."""
-        host = f"[{self._server.host}]" if ":" in self._server.host else self._server.host
-        return f"http://{host}:{self._server.port}"
+        return f"http://{self._server.authority}"
 
     def add(self, route: Route) -> str:
         """The segment of a route; of one that is there already the same."""

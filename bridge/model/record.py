@@ -32,9 +32,9 @@ _NOTHING: dict[str, Any] = {}
 
 class Tap(Protocol):
     """Gets all that passes, as it passes: `kind` is `request`, `request_body`, `rewrite`,
-    `forward`, `response`, `response_body` or `end`; `direction` as the bridge sees it. A head's
-    `headers` are pairs of bytes, its `target` and `reason` bytes: they are for it to read later,
-    when nobody waits. `data` is not changed any more.
+    `warning`, `forward`, `response`, `response_body`, `stand_in` or `end`; `direction` as the
+    bridge sees it. A head's `headers` are pairs of bytes, its `target` and `reason` bytes: they are
+    for it to read later, when nobody waits. `data` is not changed any more.
     """
 
     def __call__(

@@ -3,7 +3,7 @@
 Rules: the same bytes, in the same order, at the same moment, but for what a rule changes in a
 request. A request is sent once. An agent that leaves takes its upstream connection with it (the
 handler is cancelled). An upstream that breaks off breaks the agent's connection too; only what has
-not begun is answered with an error of our own. Called by bridge.model.service, once a request.
+not begun is answered with an error of our own. Called by bridge.model.front, once a request.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence

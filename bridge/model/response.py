@@ -57,7 +57,9 @@ async def pass_on_filtered(
         await exchange.start(head.status, headers, reason=head.reason)
     try:
         while (piece := await call.receive()) is not None:
-            await exchange.send(calls.feed(piece.data)) if stream else calls.feed(piece.data)
+            ready = calls.feed(piece.data)
+            if stream:
+                await exchange.send(ready)
             record.piece(piece.data)
             if calls.held > CEILING:
                 raise UpstreamError(f"an answer of more than {CEILING} bytes")

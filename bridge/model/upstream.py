@@ -18,6 +18,9 @@ from bridge.wire.http_head import HOP_BY_HOP, Headers, members
 _HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[\w.~-]+)(?::\d*)?")
 _BROKEN = "the model upstream is not a URL that can be used: its host or its port is broken"
 _AS_IS = "%/:=&?~+!$,;'@()*[]|"
+_HOP = HOP_BY_HOP - {b"transfer-encoding"}
+_KEPT = frozenset((b"transfer-encoding", b"content-length", b"host", b"content-encoding"))
+_UPGRADE = frozenset((b"connection", b"upgrade"))
 
 
 class Upstream(NamedTuple):
@@ -106,17 +109,6 @@ def is_end_to_end(fields: dict[bytes, bytes]) -> bool:
     return _HOP.isdisjoint(fields)
 
 
-def _dropped(fields: dict[bytes, bytes]) -> frozenset[bytes]:
-    """The hop-by-hop fields, those that Connection names included, but the body's framing."""
-    connection = fields.get(b"connection")
-    return _HOP if connection is None else _HOP | (frozenset(members(connection)) - _KEPT)
-
-
-_HOP = HOP_BY_HOP - {b"transfer-encoding"}
-_KEPT = frozenset((b"transfer-encoding", b"content-length", b"host", b"content-encoding"))
-_UPGRADE = frozenset((b"connection", b"upgrade"))
-
-
 def reframed(headers: Headers, size: int, *, plain: bool) -> Headers:
     """The headers for a body that has changed: its Content-Length in place of the old one (chunked
     stays chunked); without Content-Encoding if it has been made `plain`.
@@ -129,3 +121,9 @@ def reframed(headers: Headers, size: int, *, plain: bool) -> Headers:
         if not (plain and lower == b"content-encoding"):
             found.append((name, value))
     return found
+
+
+def _dropped(fields: dict[bytes, bytes]) -> frozenset[bytes]:
+    """The hop-by-hop fields, those that Connection names included, but the body's framing."""
+    connection = fields.get(b"connection")
+    return _HOP if connection is None else _HOP | (frozenset(members(connection)) - _KEPT)

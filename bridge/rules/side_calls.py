@@ -96,10 +96,8 @@ _is_context = re.compile(_CONTEXT).match
 
 def side(asked: Asked) -> str | None:
     """The kind of side call that a request is, None for one that looks like a turn's."""
-    for signs, text in ((OPENINGS, asked.first), (ENDINGS, asked.last)):
-        for words, kind in signs:
-            if words in text and _begins(words, text):
-                return kind
+    if (kind := _begun(OPENINGS, asked.first) or _begun(ENDINGS, asked.last)) is not None:
+        return kind
     if b"create a detailed summary" in asked.last and _SUMMARY.search(asked.last):
         return "summary"
     if asked.one_token:
@@ -128,8 +126,11 @@ def is_context(content: bytes | memoryview) -> bool:
     return _is_context(content) is not None
 
 
-def _begins(words: bytes, text: bytes) -> bool:
-    """Whether a string in the JSON text begins with the words. A quote that is escaped is a part of
-    one: a file that an agent reads may have the words anywhere.
+def _begun(signs: tuple[tuple[bytes, str], ...], text: bytes) -> str | None:
+    """The first sign whose words a string in the JSON text begins with. A quote that is escaped is
+    a part of one: a file that an agent reads may have the words anywhere.
     """
-    return re.search(rb'(?<!\\)"' + re.escape(words), text) is not None
+    for words, kind in signs:
+        if words in text and re.search(rb'(?<!\\)"' + re.escape(words), text):
+            return kind
+    return None
