@@ -10,10 +10,10 @@ import msgspec
 
 
 class FunctionDelta(msgspec.Struct):
-    """Part of a call. `arguments` is JSON text in pieces; some servers send the object itself."""
+    """Part of a call. `arguments` is JSON text in pieces; some servers send the value itself."""
 
     name: str | None = None
-    arguments: str | dict[str, Any] | None = None
+    arguments: Any = None
 
 
 class ToolCallDelta(msgspec.Struct):
@@ -28,7 +28,7 @@ class ToolCallDelta(msgspec.Struct):
 class Delta(msgspec.Struct):
     """What a chunk adds to the message, or (in an answer that is not streamed) the message."""
 
-    content: str | None = None
+    content: str | list[Any] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
@@ -66,8 +66,9 @@ class TokenUsage(msgspec.Struct):
 
 
 class Chunk(msgspec.Struct):
-    """One `data:` of the stream, or the whole answer. `error`: how providers fail in mid-stream."""
+    """One `data:` of the stream, or the whole answer. `error`: how providers fail in mid-stream;
+    `usage`: a TokenUsage, where it is right."""
 
     choices: list[Choice] | None = None
-    usage: TokenUsage | None = None
+    usage: Any = None
     error: Any = None

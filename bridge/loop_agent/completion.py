@@ -6,8 +6,9 @@ Fed by `bridge.loop_agent.model`, read by `bridge.loop_agent.turn`.
 """
 
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from bridge.wire import codec
 from protocol_schemas.chat import Chunk, Delta, TokenUsage, ToolCallDelta
@@ -87,8 +88,7 @@ class Completion:
         """Takes one chunk (or a whole answer); gives what it adds to be shown. Raises BadAnswer."""
         if chunk.error is not None:
             raise BadAnswer(error_words(chunk.error))
-        if chunk.usage is not None:
-            self.usage = chunk.usage
+        self.usage = _usage(chunk.usage) or self.usage
         if not chunk.choices:
             return []
         choice = chunk.choices[0]
@@ -103,10 +103,12 @@ class Completion:
             self._thought_field = "reasoning_content" if delta.reasoning_content else "reasoning"
             self._thoughts.append(thought)
             shown.append(("thought", thought))
-        for text in (delta.content, delta.refusal):
-            if text:
-                self._text.append(text)
-                shown.append(("text", text))
+        for kind, words in _parts(delta.content):
+            (self._text if kind == "text" else self._thoughts).append(words)
+            shown.append((kind, words))
+        if delta.refusal:
+            self._text.append(delta.refusal)
+            shown.append(("text", delta.refusal))
         self._refused = self._refused or bool(delta.refusal)
         for call in delta.tool_calls or ():
             self._add_call(call)
@@ -204,6 +206,32 @@ class Completion:
                 message[self._thought_field] = self.thoughts
             message["tool_calls"] = [call.as_message() for call in self.tool_calls]
         return message
+
+
+def _parts(content: Any) -> Iterator[tuple[Kind, str]]:
+    """What a delta's content says, but for what is empty: a text, or (Mistral's reasoning models)
+    a list of parts."""
+    if isinstance(content, str) and content:
+        yield "text", content
+    elif isinstance(content, list):
+        for part in cast(list[Any], content):
+            fields = codec.mapping(part) or {}
+            yield from _parts(fields.get("text"))
+            for _, thought in _parts(fields.get("thinking")):
+                yield "thought", thought
+
+
+def _usage(value: Any) -> TokenUsage | None:
+    """The tokens that were spent; None for what makes no sense, since no turn fails of counting."""
+    if value is None:
+        return None
+    try:
+        usage = codec.convert(value, TokenUsage)
+    except codec.JSONError:
+        return None
+    if min(usage.prompt_tokens or 0, usage.completion_tokens or 0) < 0:
+        return None
+    return usage
 
 
 def error_words(error: Any) -> str:

@@ -6,6 +6,7 @@ whatever goes wrong is a RequestFailed whose `data.details` has the status and t
 a cancelled request drops its connection. Called by `bridge.loop_agent.turn`.
 """
 
+import math
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -133,28 +134,58 @@ class Model:
 async def _read(response: "httpx2.Response", completion: Completion, show: Show) -> None:
     """Reads the answer into `completion`: a stream, or one JSON text if it is no stream."""
     kind = response.headers.get("content-type", "")
-    if not kind.startswith("text/event-stream"):
-        chunk = codec.decode_as(await response.aread(), Chunk)
-        for part, text in completion.add(chunk):
-            await show(part, text)
-        completion.finish(announced=True)
+    if not kind.lower().startswith("text/event-stream"):
+        await _read_whole(await response.aread(), completion, show)
         return
     parser = sse.Parser()
     with anyio.CancelScope() as scope:
         async for data in response.aiter_bytes():
             events = [] if completion.complete else parser.feed(data)
-            for event in events:
-                if event.data.strip() == b"[DONE]":
-                    completion.finish(announced=True)
-                    # Read to the end, so that the connection can serve the next request.
-                    scope.deadline = anyio.current_time() + _LINGER
-                    break
-                if not event.data.lstrip().startswith(b"{"):
-                    continue  # a keep-alive of some servers
-                for part, text in completion.add(codec.decode_as(event.data, Chunk)):
-                    await show(part, text)
+            await _take(events, completion, show)
+            if completion.complete and scope.deadline == math.inf:
+                # Read to the end, so that the connection can serve the next request.
+                scope.deadline = anyio.current_time() + _LINGER
     if not completion.complete:
         completion.finish(announced=False)
+
+
+async def _read_whole(body: bytes, completion: Completion, show: Show) -> None:
+    """An answer that does not say it is a stream: JSON, or (some servers) a stream all the same."""
+    start = body.lstrip()
+    if start.startswith((b"data:", b"event:", b"id:", b":")):
+        await _take(sse.Parser().feed(body), completion, show)
+        if not completion.complete:
+            completion.finish(announced=False)
+        return
+    if not start.startswith(b"{"):
+        words = body[:200].decode(errors="replace").strip() or "nothing"
+        raise BadAnswer(
+            f"the answer is neither an event stream nor a JSON object, but: {words}; "
+            "is OPENAI_BASE_URL that of a chat completions server?"
+        )
+    for part, text in completion.add(codec.decode_as(body, Chunk)):
+        await show(part, text)
+    completion.finish(announced=True)
+
+
+async def _take(events: list[sse.Event], completion: Completion, show: Show) -> None:
+    """Adds a stream's events to `completion`, which is complete at `[DONE]`. Raises BadAnswer."""
+    for event in events:
+        if event.data.strip() == b"[DONE]":
+            completion.finish(announced=True)
+            return
+        if not event.data.lstrip().startswith(b"{"):
+            continue  # a keep-alive of some servers
+        if event.name == "error":
+            raise BadAnswer(error_words(_error_in(event.data)))
+        for part, text in completion.add(codec.decode_as(event.data, Chunk)):
+            await show(part, text)
+
+
+def _error_in(data: bytes) -> Any:
+    """What an answer says of its failure: its `error`, or all of it."""
+    fields = codec.mapping(codec.decode(data)) or {}
+    return fields.get("error") or fields
 
 
 async def _start_of(response: "httpx2.Response") -> bytes:

@@ -107,6 +107,20 @@ def test_arguments_sent_as_an_object_become_text() -> None:
     assert calls(piece(0, "a", "f", {"x": [1]}))[0][2] == '{"x":[1]}'
 
 
+def test_arguments_of_any_other_kind_are_the_tools_to_refuse() -> None:
+    assert calls(piece(0, "a", "f", [1]))[0][2] == "[1]"
+    assert calls(piece(0, "a", "f", 0))[0][2] == "0"
+
+
+def test_content_in_parts_is_their_text_and_thoughts() -> None:
+    completion = Completion()
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    said = completion.add(chunk(content=[thinking, {"type": "text", "text": "yes"}, None, 1]))
+    assert said == [("thought", "hm"), ("text", "yes")]
+    assert (completion.thoughts, completion.text) == ("hm", "yes")
+    assert completion.message(with_calls=False)["content"] == "yes"
+
+
 def test_what_google_adds_to_a_call_goes_back() -> None:
     completion = Completion()
     extra = {"google": {"thought_signature": "abc"}}

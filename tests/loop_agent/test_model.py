@@ -7,7 +7,7 @@ import pytest
 from bridge.errors import RequestFailed
 from bridge.loop_agent.model import Settings
 from tests.loop_agent.acp_client import AcpClient
-from tests.loop_agent.chat_server import DONE, Answer, ChatServer, Gate, delta, text
+from tests.loop_agent.chat_server import DONE, Answer, ChatServer, Gate, delta, event, text
 from tests.loop_agent.conftest import Start
 
 
@@ -99,3 +99,51 @@ def test_an_error_body_without_end_is_not_waited_for(agent: AcpClient, chat: Cha
     assert error["data"]["details"].startswith("HTTP 503")
     assert len(error["data"]["details"]) < 5000
     chat.wait(lambda: chat.left == 1)
+
+
+@pytest.mark.parametrize(
+    "kind", ["Text/Event-Stream; charset=utf-8", "application/json", "", "x/y"]
+)
+def test_a_stream_by_any_other_name_is_read_as_one(
+    agent: AcpClient, chat: ChatServer, kind: str
+) -> None:
+    session = agent.new()
+    chat.answers(Answer(text("a", "b"), kind=kind))
+    assert agent.prompt(session, "hi")["stopReason"] == "end_turn"
+    assert agent.text(session) == "ab"
+
+
+def test_an_answer_that_is_none_is_shown_with_what_to_look_at(
+    agent: AcpClient, chat: ChatServer
+) -> None:
+    params = {"sessionId": agent.new(), "prompt": [{"type": "text", "text": "hi"}]}
+    for body, shown in (
+        (b"<html>Sign in</html>", "<html>Sign in"),
+        (b"", "nothing"),
+        (b"[]", "[]"),
+    ):
+        chat.answers(Answer([body] if body else [], kind="text/html"))
+        words = agent.refusal("session/prompt", params)["data"]["details"]
+        assert shown in words
+        assert "OPENAI_BASE_URL" in words
+
+
+def test_an_error_event_ends_the_turn_with_its_words(agent: AcpClient, chat: ChatServer) -> None:
+    params = {"sessionId": agent.new(), "prompt": [{"type": "text", "text": "hi"}]}
+    for data in (b'{"message":"overloaded"}', b'{"error":{"message":"overloaded"}}'):
+        chat.answers([delta(content="so far"), b"event: error\ndata: " + data + b"\n\n"])
+        words = agent.refusal("session/prompt", params)["data"]["details"]
+        assert words.endswith(": overloaded")
+
+
+@pytest.mark.parametrize(
+    "spent", [[], "x", {"prompt_tokens": "12"}, {"prompt_tokens": -1}, {"prompt_tokens": 0.5}]
+)
+def test_a_count_of_tokens_that_makes_no_sense_fails_no_turn(
+    agent: AcpClient, chat: ChatServer, spent: object
+) -> None:
+    session = agent.new()
+    counted = event({"choices": [], "usage": spent})
+    chat.answers([delta(content="ok"), delta("stop"), counted, DONE])
+    assert agent.prompt(session, "hi") == {"stopReason": "end_turn"}
+    assert agent.text(session) == "ok"
