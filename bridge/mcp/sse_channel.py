@@ -1,23 +1,20 @@
 """The transport before streamable HTTP (2024-11-05) as a channel: one stream in, POSTs out.
 
-Rules: the reader of the stream is the task that waits for an answer, so that nothing overtakes
-anything; the address to post to, which the server names, must be of its own origin.
-Called by `bridge.mcp.server` for servers of type `sse`.
+Rule: the address to post to, which the server names, must be of its own origin. Called by
+`bridge.mcp.server` for servers of type `sse`.
 """
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import anyio
 from anyio.abc import TaskGroup
 
-from bridge.mcp import messages
 from bridge.mcp.channel import Fault, Outgoing, Sink, nobody
 from bridge.mcp.messages import Answer
 from bridge.mcp.origin import Broken, Origin, Reply, joined
+from bridge.mcp.single_stream import SingleStream
 from bridge.rules import retry
-from bridge.wire import jsonrpc
-from bridge.wire.jsonrpc import Notification, Request, Response
 from bridge.wire.sse import Event, Parser, SSEError
 
 _EVENTS = "text/event-stream"
@@ -62,20 +59,16 @@ def _kind(error: Broken) -> retry.Kind:
     return "connect" if error.connecting else "rejected" if error.final else "opening"
 
 
-class SseChannel:
-    """One stream and the address beside it. One exchange at a time."""
-
-    cancels_by_closing = False
-    has_own_stream = False
-    version: str | None = None
+class SseChannel(SingleStream):
+    """One stream and the address beside it."""
 
     def __init__(
         self, origin: Origin, reply: Reply, ceiling: int, sink: Sink, tasks: TaskGroup
     ) -> None:
+        super().__init__(sink)
         self._origin = origin
         self._reply = reply
         self._ceiling = ceiling
-        self._sink = sink
         self._tasks = tasks
         self._parser = Parser(ceiling)
         self._events: list[Event] = []
@@ -97,20 +90,17 @@ class SseChannel:
         self._refused = None
         with anyio.CancelScope() as waiting:
             self._tasks.start_soon(self._post_beside, request, waiting)
-            return await self._answer(request)
+            return await self.answer(request)
         raise self._refused or request.fault("the request was not accepted")
 
-    async def _answer(self, request: Outgoing) -> Answer:
+    async def next_data(self, request: Outgoing) -> bytes | None:
         while (event := await self._next(request)) is not None:
-            if event.name != "message":
-                continue
-            for line in messages.sent(event.data):
-                message = jsonrpc.parse(line)
-                if isinstance(message, Request | Notification):
-                    await self._sink(message)
-                elif isinstance(message, Response) and request.owns(message):
-                    return request.answer_in(message)
-        raise request.fault("the stream ended before the answer came")
+            if event.name == "message":
+                return event.data
+        return None
+
+    async def died(self, request: Outgoing) -> Fault:
+        return request.fault("the stream ended before the answer came")
 
     async def _post_beside(self, request: Outgoing, waiting: anyio.CancelScope) -> None:
         """The answer may come on the stream before the POST is accepted: both go on at once."""
@@ -172,11 +162,3 @@ class SseChannel:
         """The stream's last event, which may be whole and only lack its end."""
         rest, self._parser = self._parser.rest, Parser(self._ceiling)
         return Event("message", rest) if rest else None
-
-    async def listen(self, ready: Callable[[], None]) -> None:
-        ready()
-        with suppress(Fault):
-            await self._answer(nobody())
-
-    async def end(self) -> None:
-        return

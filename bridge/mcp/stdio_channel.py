@@ -1,12 +1,11 @@
 """A stdio server as a channel: one process, one JSON-RPC message a line.
 
-Rules: the reader is the task that waits for an answer, so that nothing overtakes anything; an exit
-is read off the process, since a grandchild can hold the pipe open; noise on stdout is skipped.
-Called by `bridge.mcp.server`.
+Rule: an exit is read off the process, since a grandchild can hold the pipe open. Made by
+`bridge.mcp.server` and `kept`.
 """
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 import anyio
 
@@ -14,12 +13,10 @@ from bridge.errors import BridgeError
 from bridge.io.family import Family
 from bridge.io.process import Process, spawn
 from bridge.log import log
-from bridge.mcp import messages
-from bridge.mcp.channel import Fault, Outgoing, Sink, helpers, nobody
+from bridge.mcp.channel import Fault, Outgoing, Sink, helpers
 from bridge.mcp.messages import Answer
 from bridge.mcp.settings import Upstream
-from bridge.wire import jsonrpc
-from bridge.wire.jsonrpc import Malformed, Notification, Request, Response
+from bridge.mcp.single_stream import SingleStream
 from bridge.wire.lines import LineFramer, LineTooLong
 
 _LAST_WORDS = 0.25
@@ -53,14 +50,11 @@ async def spawned(upstream: Upstream, family: Family, sink: Sink) -> AsyncGenera
         raise Fault("connect", error.message) from None
 
 
-class StdioChannel:
-    """One process's pipes. One exchange at a time."""
-
-    cancels_by_closing = False
-    has_own_stream = False
-    version: str | None = None
+class StdioChannel(SingleStream):
+    """One process's pipes."""
 
     def __init__(self, process: Process, ceiling: int, sink: Sink) -> None:
+        super().__init__(sink)
         assert process.stdin is not None
         self._process = process
         self.stdin = process.stdin
@@ -68,11 +62,9 @@ class StdioChannel:
         self.stdin.on_broken = self._deaf.set
         self._framer = LineFramer(ceiling)
         self._ceiling = ceiling
-        self._sink = sink
-        # Both last first, so that taking one is cheap.
+        # Both last first, as the messages are.
         self._lines: list[bytes] = []
         self._rest: list[bytes] = []
-        self._messages: list[Request | Notification | Response] = []
 
     @property
     def ended(self) -> bool:
@@ -101,32 +93,10 @@ class StdioChannel:
         if self.ended:
             raise await self.died(request)
         self.write(request)
-        return await self._answer(request)
+        return await self.answer(request)
 
-    async def _answer(self, request: Outgoing) -> Answer:
-        while (message := await self.read(request)) is not None:
-            if not isinstance(message, Response):
-                await self._sink(message)
-            elif request.owns(message):
-                return request.answer_in(message)
-        raise await self.died(request)
-
-    async def read(self, request: Outgoing) -> Request | Notification | Response | None:
-        """The next message, None at the end; raises Fault for one over the ceiling. `request` is
-        what is waited for, for the words."""
-        while not self._messages:
-            line = await self._next_line(request)
-            if line is None:
-                return None
-            for part in messages.sent(line)[::-1] if line.strip() else ():
-                message = jsonrpc.parse(part)
-                if isinstance(message, Malformed):
-                    log.debug("noise on an MCP server's stdout: %s", message.reason)
-                else:
-                    self._messages.append(message)
-        return self._messages.pop()
-
-    async def _next_line(self, request: Outgoing) -> bytes | None:
+    async def next_data(self, request: Outgoing) -> bytes | None:
+        """The next line; raises Fault for one over the ceiling."""
         while not self._lines:
             data = await self._process.stdout.receive()
             if not data and self._rest:
@@ -153,15 +123,6 @@ class StdioChannel:
     def post(self, message: bytes) -> None:
         """Writes a message; never waits."""
         self.stdin.post(message, b"\n")
-
-    async def listen(self, ready: Callable[[], None]) -> None:
-        ready()
-        with suppress(Fault):
-            await self._answer(nobody())
-
-    async def end(self) -> None:
-        # Leaving the context closes stdin, which is how a stdio session ends.
-        return
 
     async def died(self, request: Outgoing) -> Fault:
         """What the end of its output means: exit status and last words."""
