@@ -21,6 +21,7 @@ from bridge.agent.environment import agent_environment
 from bridge.agent.supervisor import Agent
 from bridge.errors import BridgeError, invalid_request, unsupported
 from bridge.io.process import Family
+from bridge.log import log
 from bridge.session import providers, translate
 from bridge.session.faults import failures
 from bridge.session.observers import UNOBSERVED, Observers, unnoted

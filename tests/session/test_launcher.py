@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from bridge.errors import BridgeError
-from bridge.log import log
 from bridge.session.launcher import capabilities, check_unchanged
 from protocol_schemas.host import Config
 
@@ -100,15 +99,14 @@ def test_the_native_one_is_told_what_a_running_session_cannot_be_given(
 
 @pytest.mark.parametrize(("name", "value"), LOST)
 def test_the_second_one_goes_on_with_the_tools_it_has(
-    name: str, value: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    name: str, value: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(log, "propagate", True)
     config = Config(user_contents=[], **(SAME | {name: value}))
     if name == "command":
         with pytest.raises(BridgeError, match=r"config\.command differs"):
             check_unchanged(config, HELD, native=False)
         return
-    with caplog.at_level("WARNING", log.name):
+    with caplog.at_level("WARNING"):
         check_unchanged(config, HELD, native=False)
     [record] = caplog.records
     assert f"config.{name} differs" in record.getMessage()
