@@ -9,7 +9,6 @@ Called by bridge.model with the rules of bridge.rules; knows none of them.
 
 import contextlib
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -88,11 +87,12 @@ class Chat:
         if not is_utf8(self._text):
             raise NotJSON("not UTF-8")
         found: list[ChatMessage] = []
-        for start, end in self._places:
+        inside = self._members()
+        for start, end in self._places(inside):
             # One that is no object is no message: it keeps its place, and no rule applies.
             fields = self._message(start, end) if self._scan[start] == _OBJECT else []
             found.append(ChatMessage(**_values(self._scan, fields, _MESSAGE_FIELDS)))
-        return ChatRequest(found, **_values(self._scan, self._inside, _REQUEST_FIELDS))
+        return ChatRequest(found, **_values(self._scan, inside, _REQUEST_FIELDS))
 
     def splice(
         self, rules: Sequence[tuple[str, MessageRule]], top: tuple[str, Edits] | None = None
@@ -111,9 +111,11 @@ class Chat:
         above = {key: Wish(top[0], value) for key, value in top[1].items()} if top else {}
         if not (wanted or above) or not is_utf8(self._text):
             return None
-        spans, changes = edit_object(self._text, self._start, self._inside, above)
+        inside = self._members()
+        spans, changes = edit_object(self._text, self._start, inside, above)
+        places = self._places(inside) if wanted else []
         for index, wishes in wanted.items():
-            start, end = self._places[index]
+            start, end = places[index]
             path = f"messages[{index}]."
             fields = self._message(start, end)
             more, changed = edit_object(self._text, start, fields, wishes, path)
@@ -125,16 +127,14 @@ class Chat:
     def _start(self) -> int:
         return skip_space(self._text, 0)
 
-    @cached_property
-    def _inside(self) -> list[Member]:
+    def _members(self) -> list[Member]:
         """The request's members."""
         known = _taken(raw_object, self._scan)
         return scan(self._scan) if known is None else members(self._scan, self._start, known)
 
-    @cached_property
-    def _places(self) -> list[tuple[int, int]]:
+    def _places(self, inside: list[Member]) -> list[tuple[int, int]]:
         """Where the messages stand."""
-        last = _last(self._inside).get("messages")
+        last = _last(inside).get("messages")
         if last is None or self._scan[last.start] != _ARRAY:
             return []
         known = _taken(raw_array, memoryview(self._scan)[last.start : last.end])
