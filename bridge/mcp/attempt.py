@@ -85,7 +85,8 @@ class Attempt(Generic[T]):
             log.error("an MCP attempt failed: %r", error, exc_info=error)
             self._settle(Failure("rejected", f"internal error: {error!r}"))
         finally:
-            self._settle(self._ended_early())
+            if self.outcome is None:
+                self._settle(self._ended_early())
 
     async def _in_session(self) -> None:
         async with self._server.session(

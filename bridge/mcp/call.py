@@ -260,7 +260,9 @@ class Call:
     ) -> None:
         """One event an attempt. Nothing in it comes from a header or an argument."""
         failed = outcome if isinstance(outcome, Failure) else None
-        cause = self._ended if failed is None else self._plan.server.masked(failed.detail)
+        cause = self._ended if outcome is None else None
+        if failed is not None:
+            cause = self._plan.server.masked(failed.detail)
         session = attempt.session
         self._on_event(
             {
@@ -270,7 +272,7 @@ class Call:
                 "tool": self._plan.subject,
                 "attempt": self._number,
                 "outcome": _outcome(outcome),
-                "cause": cause if outcome is None or failed is not None else None,
+                "cause": cause,
                 "status": None if failed is None else failed.status,
                 "era": None if session is None else session.era,
                 "waited": round(self._waited, 6),

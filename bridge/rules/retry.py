@@ -51,8 +51,8 @@ EXECUTED: dict[Kind, Executed] = {
 }
 
 RETRY_AFTER_CAP = 60.0
-REFUSED_STATUS = frozenset({429, 503})
-LOST_STATUS = frozenset({408, 425, 500, 502, 504})
+_REFUSED = frozenset({429, 503})
+_LOST = frozenset({408, 425})
 NO_HINTS = Hints()
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?")
 
@@ -73,9 +73,9 @@ def from_status(status: int, *, written: bool, in_session: bool) -> Kind:
     `written`: it answered the call itself, not what opens the session; `in_session`: the request
     carried a session id that this attempt had just been given.
     """
-    if status in REFUSED_STATUS:
+    if status in _REFUSED:
         return "refused"
-    if status in LOST_STATUS or status >= 500 or status < 300:
+    if status in _LOST or status >= 500 or status < 300:
         return "lost" if written else "opening"
     if in_session and status in (404, 400):
         return "session"
