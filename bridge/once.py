@@ -5,6 +5,7 @@ code. The session it runs is the same as any host's. Called by `bridge.cli.once`
 """
 
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -124,16 +125,12 @@ async def _prompt(session: Session, config: Config) -> responses.Response:
     request: dict[str, Any] = {"operation": "prompt", "config": {"messages": []}}
     path = Path(config.session_path) if config.session_path else None
     try:
-        if path is not None and path.exists():
-            known = path.read_text(encoding="utf-8").strip()
-            if not known:
-                raise invalid_request(
-                    f"session_path {path} is empty: it names no session; remove it for a new one"
-                )
+        known = None if path is None else _known(path)
+        if known is not None:
             await opening.restore(session, None, known, config)
         result = await _turn(session, config)
         response = responses.turn(request, result, allow_empty=quirks.allows_empty(session, config))
-        if response["ok"] and path is not None and not path.exists():
+        if response["ok"] and path is not None and known is None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(session.session_id or "", encoding="utf-8")
     except BridgeError as error:
@@ -144,6 +141,26 @@ async def _prompt(session: Session, config: Config) -> responses.Response:
         words = f"session_path {config.session_path}: {reason}"
         return responses.failure(request, BridgeError(words, code="invalid_request"))
     return response
+
+
+def _known(path: Path) -> str | None:
+    """The session that a file names; None if there is no file. Raises BridgeError for what can
+    hold no id, before the turn, which would be lost; to read a pipe would be to wait for a writer,
+    with no signal heard."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        raise invalid_request(
+            f"session_path {path} is no regular file; name one, or one that can be made"
+        )
+    known = path.read_text(encoding="utf-8").strip()
+    if not known:
+        raise invalid_request(
+            f"session_path {path} is empty: it names no session; remove it for a new one"
+        )
+    return known
 
 
 async def _turn(session: Session, config: Config) -> TurnResult:

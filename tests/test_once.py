@@ -122,6 +122,10 @@ def test_a_session_path_that_cannot_be_used_is_named(once: Once) -> None:
     assert "binary: not text" in once.run("say x", code=1, session_path="binary")
     for path in ("a\0b", "\ud800"):
         assert "not text" in once.run("say x", code=1, session_path=path)
+    os.mkfifo(once.directory / "pipe")
+    assert "no regular file" in once.run("say x", code=1, session_path="pipe")
+    # Told before a turn that would be lost.
+    assert once.log.prompts() == []
 
 
 def test_a_turn_without_text_fails_unless_its_tools_may_speak_for_it(once: Once) -> None:

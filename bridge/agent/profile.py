@@ -69,11 +69,16 @@ def parse(text: str, where: str, name: str | None = None) -> Profile:
 
 def _read(path: Path, name: str | None = None) -> Profile:
     try:
+        if path.exists() and not path.is_file():
+            # To read a pipe would be to wait for a writer.
+            raise UsageError(f"agent profile {path}: no regular file")
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"agent profile {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"agent profile {path}: not UTF-8: {error}") from None
+    except ValueError as error:
+        raise UsageError(f"agent profile {str(path)!r}: no path: {error}") from None
     return parse(text, str(path), name)
 
 

@@ -1,5 +1,6 @@
 """bridge.agent.profile: which profile a name means, and what is said of a bad one."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,15 @@ def test_one_that_cannot_be_read_is_told(tmp_path: Path):
     for path in (tmp_path / "none.toml", tmp_path):
         with pytest.raises(UsageError, match=f"agent profile {path}: "):
             profile.load(str(path), {})
+
+
+def test_one_that_is_no_file_is_told(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(UsageError, match=r"pipe\.toml: no regular file"):
+        profile.load(str(tmp_path / "pipe.toml"), {})
+    for name in ("a\0b.toml", "\ud800.toml"):
+        with pytest.raises(UsageError, match="no path: "):
+            profile.load(str(tmp_path / name), {})
 
 
 def test_a_users_profile_is_called_as_its_file(tmp_path: Path):
