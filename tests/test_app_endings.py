@@ -7,20 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bridge import app
-from bridge.config import Settings
-from bridge.session.proxies import Policy
 from tests.peers.agent import scripted
 from tests.peers.host import Host
 from tests.peers.processes import wait_until
 
 LOOPS = ["asyncio", "uvloop", "trio"]
-
-
-def test_the_settings_say_which_proxies_there_are() -> None:
-    assert app.policy(Settings()) == Policy(mcp=True, model=True, intercept=None)
-    off = Settings(mcp_proxy="off", model_proxy="off", intercept="http://x/")
-    assert app.policy(off) == Policy(mcp=False, model=False, intercept="http://x/")
 
 
 @pytest.mark.parametrize("loop", LOOPS)
