@@ -3,11 +3,10 @@
 The same work with --record and without, in turn, so that what else the machine does falls on both
 alike: turns and updates through the daemon, bytes through the relay, exchanges through the model
 proxy. What costs throughput is CPU time of the process that does the work; the scribe, which
-writes the file, is a process of its own and shown beside it. Of each pair of processes the best
-round of each counts, since what neighbours do makes a round worse, never better; and there are many
-pairs, since where a process happens to lie in memory alone can make it a tenth slower. A line has
-the work a second of CPU time, the ratio, the same by the clock, and the scribe's CPU time as a
-share of the worker's.
+writes the file, is a process of its own and shown beside it. A line has the work a second of CPU
+time (medians of all rounds), what was left of it (the median over the pairs of rounds, one behind
+the other), the same by the clock, and the scribe's CPU time as a share of the worker's. There are
+many pairs of processes, since where one happens to lie in memory alone can make it a tenth slower.
 
 Those are limits: an agent that costs nothing, and writes as fast as it can. The last rows have an
 agent in node, on the official SDK (`tests/peers/install.py node-clients`), and count by the clock
@@ -256,12 +255,14 @@ def subject(name: str, stack: ExitStack, record: list[str], upstream: str) -> Su
 
 
 class Figures:
-    """What one kind of work took: for each pair of processes the best round of each."""
+    """What one kind of work took, each round of each pair of processes."""
 
     def __init__(self) -> None:
         self.plain: list[float] = []
         self.recorded: list[float] = []
         """Seconds a unit: of CPU time, or by the clock."""
+        self.left: list[float] = []
+        """What was left of it, of each pair of rounds."""
         self.clock: list[float] = []
         """Throughput that was left by the clock, of each pair of rounds."""
         self.scribe = 0.0

@@ -76,9 +76,9 @@ class Relay:
     async def _to_agent(self) -> None:
         tap, stdin = self._tap, self._stdin
         while data := await self._reader.receive():
+            stdin.post(data)
             if tap is not None:
                 tap("out", data)
-            stdin.post(data)
             await stdin.drained()
             if stdin.broken:
                 # As its own pipe would tell the client.
@@ -90,9 +90,10 @@ class Relay:
     async def _to_client(self) -> None:
         tap, writer = self._tap, self._writer
         while data := await self._process.stdout.receive():
-            if tap is not None:
-                tap("in", data)
             writer.post(data)
+            if tap is not None:
+                # While the client reads it already.
+                tap("in", data)
             await writer.drained()
             self._passed += len(data)
 

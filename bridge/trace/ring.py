@@ -3,9 +3,9 @@
 Owns: what has been posted and is not in the ring yet. Rules: `post` never waits; what is posted is
 in the ring when it returns, as long as there is room, and what is in the ring is read to its end,
 however the writer's process came to its own. While both sides are busy neither makes a system
-call for the other: the reader looks again after a nap. One that naps is woken when the ring is half
-full, one that sleeps by whatever comes, with a byte in a pipe; the pipes' ends also tell that the
-other side is gone.
+call for the other: the reader looks again after a nap. One that naps is woken when the ring is
+nearly full, one that sleeps by whatever comes, with a byte in a pipe; the pipes' ends also tell
+that the other side is gone.
 
 The positions, of all bytes from the start, stand in the ring's first page, each on a line of the
 cache to itself. Whenever the reader has everything, the writer begins again at the start of the
@@ -24,6 +24,8 @@ from collections.abc import Callable
 import anyio
 
 _SIZE = 1 << 22
+_MUCH = _SIZE * 3 // 4
+"""Bytes in the ring for which a reader is woken from its nap."""
 _PAGE = 4096
 _HEAD, _TAIL, _STATE, _WAITING, _BASE = 0, 8, 16, 24, 32
 """Where in the first page: written so far, read so far, what the reader does, whether the writer
@@ -113,7 +115,7 @@ class RingWriter(_Side):
         self._order()
         self._words[_HEAD] = self._head
         self._order()
-        if (state := self._words[_STATE]) and (state == _ASLEEP or self._is_half_full()):
+        if (state := self._words[_STATE]) and (state == _ASLEEP or self._holds_much()):
             self._words[_STATE] = _AWAKE
             try:
                 os.write(self._wake, b"\0")
@@ -122,8 +124,8 @@ class RingWriter(_Side):
             except OSError:
                 self._break()
 
-    def _is_half_full(self) -> bool:
-        return self._room < _SIZE // 2 and self._look() < _SIZE // 2
+    def _holds_much(self) -> bool:
+        return _SIZE - self._room > _MUCH and _SIZE - self._look() > _MUCH
 
     def _look(self) -> int:
         """The room there is now."""
@@ -239,7 +241,7 @@ class RingReader(_Side):
         self._order()
         # What was posted before the writer could see that is noticed here.
         there = self._words[_HEAD] - max(self._tail, self._words[_BASE])
-        if there <= (_SIZE // 2 if state == _NAPPING else 0) and self._poll.poll(milliseconds):
+        if there <= (_MUCH if state == _NAPPING else 0) and self._poll.poll(milliseconds):
             self._gone = not os.read(self._woken, _PAGE)
         self._words[_STATE] = _AWAKE
 

@@ -145,7 +145,7 @@ async def test_a_reader_that_naps_is_woken_when_much_has_come(
     reading = Reading(ring)
     reading.may_read.set()
     writer = ring.writer(broken)
-    sizes = 1, 100, 1 << 20, 1 << 21
+    sizes = 1, 100, 1 << 21, 1 << 20
     with anyio.fail_after(30):
         await state(ring, _ASLEEP)
         writer.post(b"a" * sizes[0])
