@@ -290,14 +290,16 @@ class Figures:
             time.sleep(0.1)
             self.scribe += cpu(pid) - before
         counted = 1 if name in BY_CLOCK else 0
-        self.plain.append(min(times[counted] for times in took[plain]))
-        self.recorded.append(min(times[counted] for times in took[recorded]))
-        self.clock += [a[1] / b[1] for a, b in zip(took[plain], took[recorded], strict=True)]
+        self.plain += [times[counted] for times in took[plain]]
+        self.recorded += [times[counted] for times in took[recorded]]
+        pairs = list(zip(took[plain], took[recorded], strict=True))
+        self.left += [a[counted] / b[counted] for a, b in pairs]
+        self.clock += [a[1] / b[1] for a, b in pairs]
 
     def line(self, scale: float) -> tuple[str, float]:
         """The figures as they are shown, and the ratio."""
         plain, recorded = (scale / statistics.median(t) for t in (self.plain, self.recorded))
-        ratio = recorded / plain
+        ratio = statistics.median(self.left)
         share = self.scribe / self.worker
         words = f"{plain:>10,.0f}{recorded:>10,.0f}{ratio:>8.2f}"
         return f"{words}{statistics.median(self.clock):>8.2f}{share:>8.0%}", ratio
