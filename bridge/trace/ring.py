@@ -23,7 +23,8 @@ from collections.abc import Callable
 
 import anyio
 
-_SIZE = 1 << 22
+_SIZE = 1 << 23
+"""What agents write at once finds room in it, and the reader's work does not compete with theirs."""
 _MUCH = _SIZE * 3 // 4
 """Bytes in the ring for which a reader is woken from its nap."""
 _PAGE = 4096

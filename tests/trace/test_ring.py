@@ -80,7 +80,7 @@ async def test_what_is_little_stays_at_the_start_of_the_memory() -> None:
         assert bytes(ring._memory[4096 : 4096 + 300]) == part
         await drained(partial(_unread, writer))
     # However much more than it holds has passed, a post as large as the ring finds room.
-    parts.append(os.urandom(1 << 22))
+    parts.append(os.urandom(module._SIZE))
     writer.post(parts[-1])
     assert not writer.queued
     writer.finish(5)
@@ -145,7 +145,7 @@ async def test_a_reader_that_naps_is_woken_when_much_has_come(
     reading = Reading(ring)
     reading.may_read.set()
     writer = ring.writer(broken)
-    sizes = 1, 100, 1 << 21, 1 << 20
+    sizes = 1, 100, module._MUCH - 100, 1
     with anyio.fail_after(30):
         await state(ring, _ASLEEP)
         writer.post(b"a" * sizes[0])
