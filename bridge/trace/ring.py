@@ -24,7 +24,7 @@ from collections.abc import Callable
 import anyio
 
 _SIZE = 1 << 23
-"""What agents write at once finds room in it, and the reader's work does not compete with theirs."""
+"""What agents write at once finds room in it, so that the reader need not work beside them."""
 _MUCH = _SIZE * 3 // 4
 """Bytes in the ring for which a reader is woken from its nap."""
 _PAGE = 4096
