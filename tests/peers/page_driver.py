@@ -111,7 +111,7 @@ def row(page: Page) -> str:
 SCROLL = """async () => {
   const grid = document.getElementById("grid");
   const space = document.getElementById("space");
-  let most = 0, made = 0, longest = 0, long = 0, scripts = 0, last = performance.now();
+  let most = 0, made = 0, longest = 0, long = 0, scripts = 0;
   for (let step = 0; step < 50; step += 1) {
     const start = performance.now();
     draw(true);  // all rows that can be seen, anew
@@ -120,6 +120,8 @@ SCROLL = """async () => {
   new MutationObserver((changes) => {
     made = Math.max(made, changes.reduce((sum, change) => sum + change.addedNodes.length, 0));
   }).observe(space, { childList: true });
+  await new Promise(requestAnimationFrame);
+  let last = performance.now();
   for (let step = 0; step <= 200; step += 1) {
     grid.scrollTop = grid.scrollHeight * step / 200;
     await new Promise(requestAnimationFrame);
