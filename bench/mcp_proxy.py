@@ -24,6 +24,8 @@ from typing import Any
 
 import anyio
 
+from bench.bars import verdict
+
 ROOT = Path(__file__).parents[1]
 FASTMCP = ROOT / ".peers/fastmcp/bin/python"
 BRIDGE = str(Path(sys.executable).with_name("acp-mcp-bridge"))
@@ -230,13 +232,6 @@ async def at_once(url: str) -> float:
         took = time.perf_counter() - began
     await clients.http.aclose()
     return took
-
-
-def verdict(words: str, value: float, bar: float, *, least: bool = False) -> bool:
-    good = value >= bar if least else value <= bar
-    limit = "at least" if least else "at most"
-    print(f"  {words:<58} {value:8.2f}   {limit} {bar:g}{'' if good else '   MISSED'}")
-    return good
 
 
 def judge(found: dict[str, dict[str, float]]) -> bool:

@@ -22,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
 
+from bench.bars import verdict
 from bench.model_client import Way, chat
 from bench.model_server import whole
 from bench.recording import BRIDGE, cpu
@@ -158,13 +159,6 @@ def judge(figures: Figures, ours: Way, peer: bool) -> bool:
         ):
             ratio = figures.added(metric, OURS) / figures.added(metric, AIOHTTP)
             good &= verdict(f"{metric[:-4]} added, over what aiohttp adds", ratio, bar)
-    return good
-
-
-def verdict(words: str, value: float, bar: float, *, least: bool = False) -> bool:
-    good = value >= bar if least else value <= bar
-    limit = "at least" if least else "at most"
-    print(f"  {words:<52} {value:8.2f}   {limit} {bar:g}{'' if good else '   MISSED'}")
     return good
 
 

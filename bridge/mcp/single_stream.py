@@ -4,6 +4,7 @@ Rule: the reader is the task that waits for an answer, so that nothing overtakes
 belongs to no request comes between the answers. Base of `stdio_channel` and `sse_channel`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -15,7 +16,7 @@ from bridge.wire import jsonrpc
 from bridge.wire.jsonrpc import Malformed, Notification, Request, Response
 
 
-class SingleStream:
+class SingleStream(ABC):
     """One exchange at a time. `sink` takes what is no answer."""
 
     cancels_by_closing = False
@@ -27,16 +28,16 @@ class SingleStream:
         # The last one first, so that taking one is cheap.
         self._messages: list[Request | Notification | Response] = []
 
+    @abstractmethod
     async def next_data(self, request: Outgoing) -> bytes | None:
         """What came next, a message or a batch of them; None at the end. Raises Fault.
 
         `request` is what is waited for, for the words.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     async def died(self, request: Outgoing) -> Fault:
         """What the end of the stream means."""
-        raise NotImplementedError
 
     async def read(self, request: Outgoing) -> Request | Notification | Response | None:
         """The next message, None at the end; noise is skipped. Raises Fault."""

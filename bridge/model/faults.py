@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bridge.wire import codec, sse
-from bridge.wire import credentials as http
+from bridge.wire.credentials import of_field, of_query
 from bridge.wire.http_head import Headers
 
 LONGEST = 300
@@ -74,6 +74,6 @@ def shown(words: str, headers: Headers, target: bytes) -> str:
 def credentials(headers: Headers, target: bytes) -> Iterator[str]:
     """The secrets of a request or a response, by the names of its fields and parameters."""
     for name, value in headers:
-        yield from http.of_field(name.decode("latin-1"), value.decode("latin-1"))
+        yield from of_field(name.decode("latin-1"), value.decode("latin-1"))
     query = target.partition(b"?")[2].decode("latin-1")
-    yield from (value for _, value in http.of_query(query))
+    yield from (value for _, value in of_query(query))

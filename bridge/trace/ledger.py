@@ -135,8 +135,8 @@ class Ledger:
             case "lines":
                 lines = list(stream.framer.feed(data))
                 # The first line may have been begun by an earlier read.
-                whole = data if not lines or data.startswith(lines[0]) else lines[0] + data
-                if any(map(whole.__contains__, stream.markers)):
+                read = data, *lines[:1]
+                if any(marker in part for marker in stream.markers for part in read):
                     for line in lines:
                         self._learn(secrets.of_acp(line))
                 if lines and not self._together(stream, t, lines):
